@@ -1,1 +1,30 @@
-"""The headless core of durtui: scenarios, faults, stores, lanes and figures. No terminal in here."""
+"""The headless core of durtui: scenarios, faults, stores, lanes and figures. No terminal in here.
+
+Names are loaded when they are first used: a lane, which is a program of this package, starts without the lab, and
+nothing loads numpy until numpy is needed.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from durcore.errors import DurtuiError
+    from durcore.lab import LabResult, run_lab
+    from durcore.scenario import Scenario
+    from durcore.store import Store
+
+__all__ = ["DurtuiError", "LabResult", "Scenario", "Store", "run_lab"]
+
+_HOMES = {
+    "DurtuiError": "durcore.errors",
+    "LabResult": "durcore.lab",
+    "Scenario": "durcore.scenario",
+    "Store": "durcore.store",
+    "run_lab": "durcore.lab",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,147 @@
+"""The lab: lanes side by side, replications one after the other, medians at the end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from durcore.designs import DEFAULT_DESIGNS, Design, find_designs
+from durcore.errors import Mistake
+from durcore.figures import Figures, figures_of, median_figures
+from durcore.lanes import LaneProcess
+from durcore.latency import Latency
+from durcore.rundir import RunDirectory
+from durcore.scenario import Scenario, check_seed
+
+DEFAULT_SEED = 7
+DEFAULT_REPLICATIONS = 3
+POLL_S = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replication:
+    """One design run once, with one seed. `checkpoint_write_us` is None for a design that writes none."""
+
+    seed: int
+    figures: Figures
+    z: Mapping[str, float | None] | None
+    checkpoint_write_us: Latency | None
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesignResult:
+    """A design's replications, by seed, and the median of each figure over them."""
+
+    design: Design
+    median: Figures
+    replications: tuple[Replication, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabResult(Mapping[str, DesignResult]):
+    """What a lab found: `result["whole-job"].median.finished`."""
+
+    scenario: Scenario
+    seeds: tuple[int, ...]
+    designs: tuple[DesignResult, ...]
+
+    def __getitem__(self, name: str) -> DesignResult:
+        for result in self.designs:
+            if result.design.name == name:
+                return result
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (result.design.name for result in self.designs)
+
+    def __len__(self) -> int:
+        return len(self.designs)
+
+
+def run_lab(
+    scenario: Scenario | None = None,
+    seeds: Sequence[int] = tuple(range(DEFAULT_SEED, DEFAULT_SEED + DEFAULT_REPLICATIONS)),
+    designs: Iterable[str] = DEFAULT_DESIGNS,
+    *,
+    run_dir: str | os.PathLike[str] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> LabResult:
+    """Run every design with every seed, each in a lane of its own with a real store, as many at a time as there are cores.
+
+    `on_progress` is told how many jobs have ended and how many there are in all, about ten times a second. Without
+    `run_dir` the run lives under the user's state directory and is removed when it has ended well; a note on the error
+    names it when not. Raises Mistake for what cannot be run, LaneFailed for a lane that did not get to its end.
+    """
+    scenario = scenario or Scenario()
+    chosen = find_designs(designs)
+    if not chosen or not seeds:
+        raise Mistake("a lab needs at least one design and one seed")
+    if len(set(map(check_seed, seeds))) < len(seeds):
+        raise Mistake(f"seeds(={list(seeds)}) must differ: a replication with the same seed is the same run")
+    directory = RunDirectory.create(run_dir, scenario, chosen, seeds)
+    try:
+        replications = _run_lanes(scenario, chosen, seeds, directory, on_progress)
+    except BaseException as error:
+        error.add_note(f"the run so far is kept in {directory.path}")
+        raise
+    if directory.temporary:
+        directory.remove()
+    results = []
+    for design in chosen:
+        own = tuple(replications[design.name, seed] for seed in seeds)
+        median = median_figures([replication.figures for replication in own])
+        results.append(DesignResult(design=design, median=median, replications=own))
+    return LabResult(scenario=scenario, seeds=tuple(seeds), designs=tuple(results))
+
+
+def _run_lanes(
+    scenario: Scenario,
+    designs: Sequence[Design],
+    seeds: Sequence[int],
+    directory: RunDirectory,
+    on_progress: Callable[[int, int], None] | None,
+) -> dict[tuple[str, int], Replication]:
+    """Run the lanes, a core each, until all have ended or one has failed. No lane outlives the call."""
+    waiting = [(design, seed) for seed in seeds for design in designs]
+    total_jobs = len(waiting) * scenario.jobs
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    under_way: list[LaneProcess] = []
+    done: dict[tuple[str, int], Replication] = {}
+    told = 0.0
+    try:
+        while waiting or under_way:
+            while waiting and len(under_way) < cores:
+                design, seed = waiting.pop(0)
+                under_way.append(LaneProcess(directory.lane(design, seed), scenario, design, seed))
+            for lane in [lane for lane in under_way if not lane.running]:
+                done[lane.design.name, lane.seed] = _replication(lane)
+                lane.end()
+                under_way.remove(lane)
+            if on_progress and time.monotonic() - told > 0.1:
+                told = time.monotonic()
+                ended = sum(lane.progress().tally.ended for lane in under_way)
+                on_progress(len(done) * scenario.jobs + ended, total_jobs)
+            if under_way:
+                time.sleep(POLL_S)
+    finally:
+        for lane in under_way:
+            lane.close_input()
+        for lane in under_way:
+            lane.end()
+    if on_progress:
+        on_progress(total_jobs, total_jobs)
+    return done
+
+
+def _replication(lane: LaneProcess) -> Replication:
+    result = lane.result()
+    return Replication(
+        seed=lane.seed,
+        figures=figures_of(result.tally, lane.scenario),
+        z=None,
+        checkpoint_write_us=result.checkpoint_write_us,
+        elapsed_s=result.elapsed_s,
+    )
