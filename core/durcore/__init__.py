@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from durcore.errors import DurtuiError
+    from durcore.job import Context, JobReport, run_job
     from durcore.lab import LabResult, run_lab
     from durcore.scenario import Scenario
     from durcore.store import Store
 
-__all__ = ["DurtuiError", "LabResult", "Scenario", "Store", "run_lab"]
+__all__ = ["Context", "DurtuiError", "JobReport", "LabResult", "Scenario", "Store", "run_job", "run_lab"]
 
 _HOMES = {
+    "Context": "durcore.job",
     "DurtuiError": "durcore.errors",
+    "JobReport": "durcore.job",
     "LabResult": "durcore.lab",
     "Scenario": "durcore.scenario",
     "Store": "durcore.store",
+    "run_job": "durcore.job",
     "run_lab": "durcore.lab",
 }
 

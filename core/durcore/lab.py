@@ -47,6 +47,7 @@ class LabResult(Mapping[str, DesignResult]):
     scenario: Scenario
     seeds: tuple[int, ...]
     designs: tuple[DesignResult, ...]
+    complete: bool = True  # False: a look at a run under way
 
     def __getitem__(self, name: str) -> DesignResult:
         for result in self.designs:
@@ -69,7 +70,7 @@ def run_lab(
     run_dir: str | os.PathLike[str] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> LabResult:
-    """Run every design with every seed, each in a lane of its own with a real store, as many at a time as there are cores.
+    """Run every design with every seed, each in a lane with a store of its own, as many at a time as there are cores.
 
     `on_progress` is told how many jobs have ended and how many there are in all, about ten times a second. Without
     `run_dir` the run lives under the user's state directory and is removed when it has ended well; a note on the error
@@ -89,12 +90,24 @@ def run_lab(
         raise
     if directory.temporary:
         directory.remove()
+    return collect(scenario, seeds, chosen, replications)
+
+
+def collect(
+    scenario: Scenario,
+    seeds: Sequence[int],
+    designs: Sequence[Design],
+    replications: Mapping[tuple[str, int], Replication],
+    *,
+    complete: bool = True,
+) -> LabResult:
+    """Put replications, by name of design and seed, together to a result with its medians."""
     results = []
-    for design in chosen:
+    for design in designs:
         own = tuple(replications[design.name, seed] for seed in seeds)
         median = median_figures([replication.figures for replication in own])
         results.append(DesignResult(design=design, median=median, replications=own))
-    return LabResult(scenario=scenario, seeds=tuple(seeds), designs=tuple(results))
+    return LabResult(scenario=scenario, seeds=tuple(seeds), designs=tuple(results), complete=complete)
 
 
 def _run_lanes(

@@ -43,7 +43,7 @@ class LaneProcess:
         with (directory / program.LOG).open("wb") as log:
             # Explicit stdio: under Textual the standard streams have no file number. -P: a file in the working
             # directory of whoever runs durtui must not be imported for a module of ours.
-            self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and module
+            self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "durcore.lane"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -103,7 +103,7 @@ class LaneProcess:
         raise LaneFailed(f"lane {where} {how}; what it said is in {self.directory / program.LOG}")
 
     def end(self) -> None:
-        """End the process, done or not, and let go of everything. It closes the lane's input, and kills as a last resort."""
+        """End the process, done or not, and let go of everything. A lane that ignores its closed input is killed."""
         self.close_input()
         try:
             self._process.wait(END_WITHIN_S)

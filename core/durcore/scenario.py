@@ -134,13 +134,11 @@ class Scenario:
         return values | {"email_step": self.effect_step}
 
     def flags(self) -> list[str]:
-        """The command-line words that give this scenario: only what differs from the default."""
-        words = []
-        for parameter in PARAMETERS.values():
-            value = getattr(self, parameter.name)
-            if value != parameter.default:
-                words += [parameter.flag, str(value)]
-        return words
+        """The command-line words that give this scenario, every field of it.
+
+        None is left to a default: the reader's own settings, or a later version, may have another.
+        """
+        return [word for name, value in self.resolved().items() for word in (PARAMETERS[name].flag, str(value))]
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Scenario:

@@ -224,6 +224,11 @@ def _check(path: Path) -> None:
         connection.close()
 
 
+def sqlite_version() -> str:
+    """The version of the SQLite library in use."""
+    return apsw.sqlite_lib_version()
+
+
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Turn what SQLite or the system says of the store at `path` into one line that a person can act on."""

@@ -1,0 +1,132 @@
+"""Reports for people and spreadsheets: a result as Markdown or CSV, with the command that gives it again."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from durcore.figures import FIGURE_NAMES, Figures
+from durcore.lab import DesignResult, LabResult
+from durcore.snapshot import reproduce
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One figure of a table for people: its heading, and its text for one design's medians."""
+
+    heading: str
+    text: Callable[[Figures], str]
+
+
+def columns(result: LabResult) -> list[Column]:
+    """The columns that this result needs, in order.
+
+    The stricter waste leads wherever a job was lost or dead-lettered; jobs dead-lettered or missing their email have
+    a column where there are any.
+    """
+    medians = [design.median for design in result.designs]
+    shown = [Column("jobs finished", lambda f: number(f.finished)), Column("jobs lost", lambda f: number(f.lost))]
+    if any(f.dead_lettered for f in medians):
+        shown.append(Column("dead-lettered", lambda f: number(f.dead_lettered)))
+    shown.append(Column("model calls", lambda f: number(f.model_calls)))
+    if any(f.lost or f.dead_lettered for f in medians):
+        shown += [
+            Column("unproductive calls", lambda f: number(f.unproductive_calls)),
+            Column("unproductive cost", lambda f: dollars(f.unproductive_cost_usd)),
+            Column("calls on lost jobs", lambda f: number(f.lost_job_calls)),
+        ]
+    shown += [
+        Column("wasted calls", lambda f: number(f.wasted_calls)),
+        Column("wasted cost", lambda f: dollars(f.wasted_cost_usd)),
+        Column("jobs with a duplicate email", lambda f: number(f.duplicate_email_jobs)),
+    ]
+    if any(f.missing_email_jobs for f in medians):
+        shown.append(Column("jobs missing their email", lambda f: number(f.missing_email_jobs)))
+    return shown
+
+
+def write_latency(design: DesignResult) -> tuple[float, float] | None:
+    """Median and p99 of a checkpoint write, µs, each the middle one of the replications. None: no writes."""
+    latencies = [r.checkpoint_write_us for r in design.replications if r.checkpoint_write_us is not None]
+    if not latencies:
+        return None
+    middle = len(latencies) // 2
+    return sorted(each.median for each in latencies)[middle], sorted(each.p99 for each in latencies)[middle]
+
+
+def as_markdown(result: LabResult) -> str:
+    """A table of medians that renders on a code forge."""
+    shown = columns(result)
+    headings = ["design", *(column.heading for column in shown), "checkpoint write, median / p99"]
+    rows = []
+    for design in result.designs:
+        latency = write_latency(design)
+        written = "none" if latency is None else f"{latency[0]:.1f} / {latency[1]:.1f} µs"
+        rows.append([design.design.title, *(column.text(design.median) for column in shown), written])
+    scenario = result.scenario
+    lines = [
+        f"# durtui: {number(scenario.jobs)} jobs of {scenario.steps} steps",
+        "",
+        summary(result),
+        "",
+        "| " + " | ".join(headings) + " |",
+        "| --- |" + " ---: |" * (len(headings) - 1),
+        *("| " + " | ".join(row) + " |" for row in rows),
+        "",
+        "The same figures again:",
+        "",
+        "```sh",
+        reproduce(result),
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def as_csv(result: LabResult) -> str:
+    """One row a replication and one for the median of each design, every figure by its contract name."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ["design", "seed", *FIGURE_NAMES, "checkpoint_write_us_median", "checkpoint_write_us_p99", "command"]
+    )
+    command = reproduce(result)
+    for design in result.designs:
+        for replication in design.replications:
+            latency = replication.checkpoint_write_us
+            writes = ["", ""] if latency is None else [latency.median, latency.p99]
+            row = replication.figures.as_dict().values()
+            writer.writerow([design.design.name, replication.seed, *row, *writes, command])
+        medians = design.median.as_dict().values()
+        writer.writerow([design.design.name, "median", *medians, *(write_latency(design) or ("", "")), command])
+    return text.getvalue()
+
+
+def summary(result: LabResult) -> str:
+    """What was run, in one sentence."""
+    scenario = result.scenario
+    seeds = ", ".join(map(str, result.seeds))
+    run = "the median of seeds " if len(result.seeds) > 1 else "seed "
+    state = "" if result.complete else " The run was under way: these figures are not final."
+    return (
+        f"The email goes out at step {scenario.effect_step}; {percent(scenario.transient_rate)} of attempts fail"
+        f" before any work and {percent(scenario.crash_rate)} crash {scenario.crash_point}; a call costs"
+        f" ${scenario.cost_per_call_usd:g}; each figure is {run}{seeds}.{state}"
+    )
+
+
+def number(value: float) -> str:
+    """A count for a person: thousands apart, a half only in a median of an even number."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def dollars(value: float) -> str:
+    """US dollars and cents."""
+    return f"-${-value:,.2f}" if round(value, 2) < 0 else f"${abs(value):,.2f}"
+
+
+def percent(rate: float) -> str:
+    """A probability for a person."""
+    return f"{rate * 100:.10g} %"

@@ -1,0 +1,177 @@
+"""Snapshot: a run as JSON that someone else can run again. It writes, reads with suspicion, and verifies.
+
+It holds facts only; tables for people are report.py's.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from durcore.errors import Mistake, NotVerified
+from durcore.lab import LabResult, Replication, run_lab
+from durcore.scenario import Scenario
+from durcore.store import sqlite_version
+
+SCHEMA = "durtui.snapshot/1"
+SIZE_MAX = 16 << 20  # a snapshot from a stranger: ten thousand replications fit
+EXPECTATION_TOLERANCE = 1e-9
+MEASURED = frozenset({"checkpoint_write_us", "elapsed_s", "environment"})  # differs from run to run and is not verified
+
+
+class _DesignEntry(msgspec.Struct):
+    name: str
+
+
+class _Entry(msgspec.Struct):
+    """What must be there to run a snapshot again; the rest is compared, not trusted."""
+
+    schema: str
+    scenario: dict[str, int | float | str | None]
+    seeds: list[int]
+    interventions: list[Any]
+    designs: list[_DesignEntry]
+    complete: bool = True
+
+
+def to_json(result: LabResult, directory: Path) -> bytes:
+    """The snapshot as a JSON document. `directory` is where the run lived, for the name of its file system."""
+    return msgspec.json.format(msgspec.json.encode(as_snapshot(result, directory)), indent=2) + b"\n"
+
+
+def as_snapshot(result: LabResult, directory: Path) -> dict[str, Any]:
+    """The snapshot as plain values, by the contract's names."""
+    return {
+        "schema": SCHEMA,
+        "command": reproduce(result),
+        "complete": result.complete,
+        "scenario": result.scenario.resolved(),
+        "seeds": list(result.seeds),
+        "interventions": [],
+        "designs": [
+            {
+                "name": design.design.name,
+                "median": design.median.as_dict(),
+                "expected": None,
+                "replications": [_replication(each) for each in design.replications],
+            }
+            for design in result.designs
+        ],
+        "environment": {
+            "durtui": version("durtui"),
+            "python": platform.python_version(),
+            "sqlite": sqlite_version(),
+            "platform": platform.platform(),
+            "filesystem": filesystem_of(directory),
+        },
+    }
+
+
+def _replication(replication: Replication) -> dict[str, Any]:
+    latency = replication.checkpoint_write_us
+    return {
+        "seed": replication.seed,
+        "figures": replication.figures.as_dict(),
+        "z": replication.z,
+        "checkpoint_write_us": None if latency is None else asdict(latency),
+        "elapsed_s": replication.elapsed_s,
+    }
+
+
+def reproduce(result: LabResult) -> str:
+    """The one command that gives this result again."""
+    first, count = result.seeds[0], len(result.seeds)
+    if result.seeds != tuple(range(first, first + count)):
+        raise Mistake(f"seeds(={list(result.seeds)}) must follow one another for a command to give them")
+    words = ["durtui", "run", *result.scenario.flags(), "--seed", str(first), "--replications", str(count)]
+    for name in result:
+        words += ["--design", name]
+    return " ".join(words)
+
+
+def verify(data: bytes, on_progress: Callable[[int, int], None] | None = None) -> LabResult:
+    """Run a snapshot's scenario again and compare every figure.
+
+    Raises Mistake for data that is no snapshot of a finished run, and NotVerified, naming the first value that
+    differs by its path, where the figures are not what the scenario gives.
+    """
+    tree, entry = _parse(data)
+    result = run_lab(
+        Scenario.from_values(entry.scenario),
+        entry.seeds,
+        [design.name for design in entry.designs],
+        on_progress=on_progress,
+    )
+    for path, there, here in differences(tree, as_snapshot(result, Path.cwd())):
+        raise NotVerified(f"{path} is {_shown(there)} in the snapshot, and this run gives {_shown(here)}")
+    return result
+
+
+def _parse(data: bytes) -> tuple[dict[str, Any], _Entry]:
+    if len(data) > SIZE_MAX:
+        raise Mistake(f"a snapshot has at most {SIZE_MAX:,} bytes, this has {len(data):,}")
+    try:
+        tree = msgspec.json.decode(data, type=dict[str, Any])
+        entry = msgspec.convert(tree, _Entry)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise Mistake(f"this is not a snapshot: {error}") from error
+    if entry.schema != SCHEMA:
+        raise Mistake(f"schema(={entry.schema!r}) must be {SCHEMA}")
+    if not entry.complete:
+        raise Mistake(
+            "this snapshot was taken while its run was under way, so its figures are not final; run its command"
+        )
+    if entry.interventions:
+        raise Mistake("interventions are not yet built; this version verifies runs without them")
+    return tree, entry
+
+
+def differences(there: Any, here: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Walk two snapshots: the path of each value in which `there` is not as `here`, with both values.
+
+    What was measured is passed over, and so is what only `there` has: a newer version may have added it.
+    """
+    if isinstance(here, dict) and isinstance(there, dict):
+        for key, value in here.items():
+            if key in MEASURED:
+                continue
+            inner = f"{path}.{key}" if path else key
+            yield from differences(there.get(key, "missing"), value, inner)
+    elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
+        for index, value in enumerate(here):
+            yield from differences(there[index], value, f"{path}[{index}]")
+    elif not _same(there, here, path):
+        yield path, there, here
+
+
+def _same(there: Any, here: Any, path: str) -> bool:
+    numbers = isinstance(there, (int, float)) and isinstance(here, (int, float))
+    if numbers and ".expected." in path:
+        return math.isclose(there, here, rel_tol=EXPECTATION_TOLERANCE)
+    return bool(there == here) and isinstance(there, bool) == isinstance(here, bool)
+
+
+def _shown(value: Any) -> str:
+    """A value from a file as one short line: nothing in it can steer a terminal."""
+    text = ascii(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def filesystem_of(path: Path) -> str:
+    """The type of the file system that holds `path`, `unknown` where the system does not say."""
+    mounts = Path("/proc/self/mounts")
+    if not mounts.exists():
+        return "unknown"
+    best, kind = "", "unknown"
+    for line in mounts.read_text().splitlines():
+        _, mount, type_, *_ = line.split()
+        if path.resolve().is_relative_to(mount) and len(mount) >= len(best):
+            best, kind = mount, type_
+    return kind
