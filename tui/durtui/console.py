@@ -1,0 +1,97 @@
+"""The lab without the app: progress on standard error, a table on standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from durcore.lab import DesignResult, LabResult
+from durcore.report import columns, summary, write_latency
+from durtui.terminal import prints_unicode
+
+PIPE_WIDTH = 120  # at the least, so that the sentence below the table is not broken early
+
+
+class _Rate(ProgressColumn):
+    """Jobs that end in a second."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed or 0:,.0f} jobs/s", style="progress.data.speed")
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with rate and time left on standard error; where that is no terminal, nothing."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _done, _total: None
+        return
+    columns_ = (TextColumn(label), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+    with Progress(*columns_, console=console, transient=True) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def print_result(result: LabResult) -> None:
+    """Print a result as the mission's table: a design a row, a figure a column, medians of the replications."""
+    title = f"{result.scenario.jobs:,} jobs of {result.scenario.steps} steps in each design"
+    latency_heading = _printable("write µs, median / p99")
+    rows = [("", [design.design.title for design in result.designs])]
+    rows += [(column.heading, [column.text(d.median) for d in result.designs]) for column in columns(result)]
+    rows.append((latency_heading, [_latency(design) for design in result.designs]))
+    columns_ = [(heading, *texts) for heading, texts in rows]
+    console = Console(highlight=False)
+    if not console.is_terminal:  # a pipe has no width of its own
+        console = Console(highlight=False, width=max(PIPE_WIDTH, _width(columns_)))
+    if _width(columns_) > console.width:
+        columns_ = list(zip(*columns_, strict=True))
+    console.print(_table(title, columns_))
+    console.print(summary(result))
+
+
+def _table(title: str, columns_: list[tuple[str, ...]]) -> Table:
+    """A table of these columns, each its heading and its cells: the first to the left, the others to the right."""
+    table = Table(
+        box=box.SIMPLE_HEAD if prints_unicode() else box.ASCII,
+        title=title,
+        title_justify="left",
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+    for index, (heading, *cells) in enumerate(columns_):
+        table.add_column(heading, justify="right" if index else "left", width=_narrowest(heading, *cells))
+    for row in zip(*[cells for _, *cells in columns_], strict=True):
+        table.add_row(*row)
+    return table
+
+
+def _narrowest(heading: str, *cells: str) -> int:
+    """How many characters a column takes at the least: headings wrap between words, cells do not."""
+    return max(map(len, [*cells, *heading.split()]))
+
+
+def _width(columns_: list[tuple[str, ...]]) -> int:
+    return sum(_narrowest(*column) + 2 for column in columns_)
+
+
+def _latency(design: DesignResult) -> str:
+    latency = write_latency(design)
+    return "none" if latency is None else f"{latency[0]:.1f} / {latency[1]:.1f}"
+
+
+def _printable(text: str) -> str:
+    return text if prints_unicode() else text.replace("µ", "u")
+
+
+def complain(message: str) -> None:
+    """One line on standard error, whatever is in it: text from a file must not steer the terminal."""
+    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+    print(f"durtui: {line}", file=sys.stderr)

@@ -1,0 +1,79 @@
+"""Settings: where a scenario's values come from. A flag goes before the environment, that before a file, that before
+the default."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_config_path
+
+from durcore.errors import InvalidScenario, Mistake
+from durcore.scenario import PARAMETERS, Scenario
+
+FILE_NAME = "durtui.toml"
+ENVIRONMENT_PREFIX = "DURTUI_"
+
+
+def load_scenario(flags: Mapping[str, str | None], config: Path | None) -> Scenario:
+    """The scenario that flags, environment and file give together.
+
+    `flags` maps a parameter's name to what was typed, None where nothing was. `config` names a file; without it the
+    first of ./durtui.toml and the user's own is read. Raises Mistake, naming field, value and rule.
+    """
+    values = _from_file(config) | _from_environment(os.environ)
+    values |= {name: PARAMETERS[name].parse(text) for name, text in flags.items() if text is not None}
+    return Scenario.from_values(values)
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    values = {}
+    for parameter in PARAMETERS.values():
+        variable = ENVIRONMENT_PREFIX + parameter.name.upper()
+        if variable in environment:
+            with _named(variable):
+                values[parameter.name] = parameter.parse(environment[variable])
+                parameter.check(values[parameter.name])
+    return values
+
+
+def _from_file(config: Path | None) -> dict[str, Any]:
+    path = config or _first_file()
+    if path is None:
+        return {}
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Mistake(f"{path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Mistake(f"{path} is not TOML: {error}") from error
+    for name, value in values.items():
+        if name not in PARAMETERS:
+            raise Mistake(f"{path}: unknown key {name}; there are {', '.join(PARAMETERS)}")
+        with _named(str(path)):
+            PARAMETERS[name].check(value)
+    return values
+
+
+def _first_file() -> Path | None:
+    for path in (Path(FILE_NAME), user_config_path("durtui") / FILE_NAME):
+        if path.exists():
+            return path
+    return None
+
+
+class _named:  # noqa: N801  # a context manager reads as a verb
+    """Say in an InvalidScenario where its value came from."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, InvalidScenario):
+            raise InvalidScenario(f"{self._source}: {error}") from None

@@ -1,0 +1,26 @@
+"""Whether the app can open here: a terminal on every standard stream, and a locale that can print what it draws."""
+
+from __future__ import annotations
+
+import locale
+import os
+import sys
+
+
+def why_headless() -> str | None:
+    """Why there is no terminal to open the app on, or None where there is one.
+
+    All three streams count: Textual starts without a terminal on its input, fills a file with escapes and never ends;
+    and a person who sends the output into a pipe wants text there.
+    """
+    for name, stream in (("input", sys.__stdin__), ("output", sys.__stdout__), ("error", sys.__stderr__)):
+        if stream is None or stream.closed or not stream.isatty():
+            return f"standard {name} is not a terminal"
+    if os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
+        return "this terminal cannot be drawn on (TERM=dumb)"
+    return None
+
+
+def prints_unicode() -> bool:
+    """Whether the locale can print box drawings and µ: the locale itself, since Python may claim UTF-8 on its own."""
+    return locale.getencoding().lower().replace("-", "").replace("_", "") == "utf8"
