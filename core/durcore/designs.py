@@ -19,6 +19,7 @@ class Design:
 
     name: str
     title: str
+    short: str  # where there is no room for the title
     checkpoints: bool
     guard: Guard
 
@@ -54,9 +55,11 @@ class Policy:
         return "dead_lettered" if self.checkpoints else "lost"
 
 
-WHOLE_JOB = Design(name="whole-job", title="Whole-job retry", checkpoints=False, guard="none")
-CHECKPOINT = Design(name="checkpoint", title="Checkpoint per step", checkpoints=True, guard="none")
-CHECKPOINT_IDEMPOTENT = Design(name="checkpoint-idempotent", title="+ idempotent email", checkpoints=True, guard="key")
+WHOLE_JOB = Design(name="whole-job", title="Whole-job retry", short="whole job", checkpoints=False, guard="none")
+CHECKPOINT = Design(name="checkpoint", title="Checkpoint per step", short="checkpoint", checkpoints=True, guard="none")
+CHECKPOINT_IDEMPOTENT = Design(
+    name="checkpoint-idempotent", title="+ idempotent email", short="+ key", checkpoints=True, guard="key"
+)
 
 DESIGNS: dict[str, Design] = {d.name: d for d in (WHOLE_JOB, CHECKPOINT, CHECKPOINT_IDEMPOTENT)}
 DEFAULT_DESIGNS: tuple[str, ...] = tuple(DESIGNS)

@@ -27,7 +27,7 @@ def columns(result: LabResult) -> list[Column]:
     a column where there are any.
     """
     medians = [design.median for design in result.designs]
-    shown = [Column("jobs finished", lambda f: number(f.finished)), Column("jobs lost", lambda f: number(f.lost))]
+    shown = [Column("finished", lambda f: number(f.finished)), Column("lost", lambda f: number(f.lost))]
     if any(f.dead_lettered for f in medians):
         shown.append(Column("dead-lettered", lambda f: number(f.dead_lettered)))
     shown.append(Column("model calls", lambda f: number(f.model_calls)))
@@ -40,10 +40,10 @@ def columns(result: LabResult) -> list[Column]:
     shown += [
         Column("wasted calls", lambda f: number(f.wasted_calls)),
         Column("wasted cost", lambda f: dollars(f.wasted_cost_usd)),
-        Column("jobs with a duplicate email", lambda f: number(f.duplicate_email_jobs)),
+        Column("duplicate emails", lambda f: number(f.duplicate_email_jobs)),
     ]
     if any(f.missing_email_jobs for f in medians):
-        shown.append(Column("jobs missing their email", lambda f: number(f.missing_email_jobs)))
+        shown.append(Column("missing emails", lambda f: number(f.missing_email_jobs)))
     return shown
 
 

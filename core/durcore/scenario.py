@@ -14,8 +14,6 @@ Synchronous = Literal["off", "normal", "full"]
 Locking = Literal["normal", "exclusive"]
 CrashMode = Literal["raise", "sigkill"]
 
-SEED_MAX = 2**63 - 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
@@ -43,6 +41,15 @@ class Parameter:
         if self.high == math.inf:
             return f"{noun} of at least {self.low:,}, and finite"
         return f"{noun} between {self.low:,} and {self.high:,}"
+
+    def parse(self, text: str) -> int | float | str:
+        """The value that `text` writes, from a command line or an environment. Raises InvalidScenario for another."""
+        if self.kind is str:
+            return text
+        try:
+            return self.kind(text)
+        except ValueError:
+            raise InvalidScenario(f"{self.name}(={text}) must be {self.rule}") from None
 
     def check(self, value: object) -> None:
         """Raise InvalidScenario with name, value and rule unless `value` is one that this parameter may have."""
@@ -155,8 +162,10 @@ PARAMETERS: dict[str, Parameter] = {
 }
 
 
+SEED = Parameter(name="seed", kind=int, default=7, meaning="seed of the first replication", low=0, high=2**63 - 1)
+
+
 def check_seed(seed: int) -> int:
-    """Return `seed`, or raise InvalidScenario where it is outside 0 … 2**63 - 1."""
-    if not 0 <= seed <= SEED_MAX:
-        raise InvalidScenario(f"seed(={seed}) must be between 0 and {SEED_MAX:,}")
+    """Return `seed`, or raise InvalidScenario where it is none."""
+    SEED.check(seed)
     return seed

@@ -52,16 +52,14 @@ def print_result(result: LabResult) -> None:
         console = Console(highlight=False, width=max(PIPE_WIDTH, _width(columns_)))
     if _width(columns_) > console.width:
         columns_ = list(zip(*columns_, strict=True))
-    console.print(_table(title, columns_))
-    console.print(summary(result))
+    for part in (title, "", _table(columns_), "", summary(result)):
+        console.print(part)
 
 
-def _table(title: str, columns_: list[tuple[str, ...]]) -> Table:
+def _table(columns_: list[tuple[str, ...]]) -> Table:
     """A table of these columns, each its heading and its cells: the first to the left, the others to the right."""
     table = Table(
         box=box.SIMPLE_HEAD if prints_unicode() else box.ASCII,
-        title=title,
-        title_justify="left",
         padding=(0, 1, 0, 0),
         pad_edge=False,
         show_edge=False,

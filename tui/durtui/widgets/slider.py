@@ -18,7 +18,7 @@ from durtui.widgets.scale import Scale, Value, fit_row
 
 _TRACK_ROW = 1
 _LEFT_BUTTON = 1
-_DRAFT_STARTS = frozenset("0123456789.-")
+_DRAFT_STARTS = frozenset("0123456789")  # not the point: apps bind it, and 0.5 begins with a digit too
 _DRAFT_ENDS = frozenset({"enter", "escape", "backspace", "delete"})
 # Textual's table from keys to characters does not know what these print.
 _UNLISTED = frozenset({"minus", "plus", "slash", "backslash", "at", "underscore"})
@@ -40,7 +40,7 @@ PLAIN = Glyphs(filled="=", rest="-", handle="O", cut="~")
 class Slider(Widget, can_focus=True):
     """A number set by keys, by mouse, or by typing it. Two rows tall, as wide as its container lets it be.
 
-    A digit, a point or a minus begins a text in the place of the value: enter takes it, escape or leaving drops it,
+    A digit begins a text in the place of the value: enter takes it, escape or leaving drops it,
     and what the scale refuses stays there with the broken rule. A double click restores `default`.
 
     Setting `value` or `scale` in code clamps the value and posts nothing; a person's change posts `Changed`.
@@ -193,7 +193,7 @@ class Slider(Widget, can_focus=True):
         if self._draft is not None:
             prints = key in _UNLISTED or (character is not None and character.isprintable())
             return prints or key in _DRAFT_ENDS or key in self._bindings.key_to_bindings
-        return key == "minus" or character in _DRAFT_STARTS
+        return character in _DRAFT_STARTS
 
     def on_key(self, event: events.Key) -> None:
         """Take the keys of a text that is typed, or that begins."""

@@ -1,0 +1,65 @@
+"""The app: it opens the live screen and sees to it that it ends well, whoever ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from durcore.designs import find_designs
+from durcore.scenario import Scenario
+from durtui.console import complain
+from durtui.hangup import watch_terminal
+from durtui.screens.live import LiveScreen
+from durtui.session import Session
+from durtui.widgets.rail import DEFAULT_CALLS_PER_S
+
+
+class DurtuiApp(App[None]):
+    """The simulator. `open` runs it with everything around it; tests run the bare app."""
+
+    TITLE = "durtui"
+    CSS_PATH = "durtui.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", "Quit", show=False, priority=True),  # Textual's own only shows a toast
+    ]
+
+    def __init__(self, session: Session, scenario: Scenario) -> None:
+        super().__init__()
+        self._session = session
+        self._scenario = scenario
+
+    def get_default_screen(self) -> Screen[None]:
+        """The live screen."""
+        return LiveScreen(self._session, self._scenario)
+
+    def on_mount(self) -> None:
+        """Let a signal end the app as a key does: with the terminal restored."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.exit, None, 128 + number)
+
+    @classmethod
+    def open(cls, scenario: Scenario, *, seed: int, designs: Sequence[str]) -> int:
+        """Run the app in this terminal until it ends; return its exit code. No process outlives it."""
+        session = Session(find_designs(designs), seed, DEFAULT_CALLS_PER_S)
+        app = cls(session, scenario)
+        assert sys.__stdin__ is not None
+        watch_terminal(sys.__stdin__.fileno(), session.close)
+        code = 1
+        try:
+            app.run()
+            code = app.return_code or 0
+        finally:
+            kept = session.directory if code == 1 else None
+            session.close(keep=kept is not None)
+            if kept is not None:
+                complain(f"the app failed; the run is kept in {kept.path}")
+        return code
