@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check format prove help
+.PHONY: run test check format prove bench help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -41,3 +41,7 @@ format: $(VENV)/.dev ## put the code into the house's format
 
 prove: $(VENV)/.dev ## the slow proofs
 	$(BIN)/pytest -m slow
+
+bench: $(VENV)/.dev ## measure what docs/performance.md states
+	$(BIN)/python tests/bench/lab.py
+	$(BIN)/python tests/bench/keys.py

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import App
@@ -25,7 +26,7 @@ class DurtuiApp(App[None]):
     """The simulator. `open` runs it with everything around it; tests run the bare app."""
 
     TITLE = "durtui"
-    CSS_PATH = "durtui.tcss"
+    CSS_PATH = Path(__file__).with_name("durtui.tcss")  # whole, for subclasses in other folders
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
         Binding("ctrl+c", "quit", "Quit", show=False, priority=True),  # Textual's own only shows a toast

@@ -44,18 +44,22 @@ class LanePanel(Widget):
 
     def __init__(self, design: Design) -> None:
         super().__init__(id=f"lane-{design.name}")
-        self.border_title = design.title
+        self._design = design
         self._seen: tuple[LaneView, Sequence[Figures]] | None = None
         self._lines: list[Line] = []
 
     def show(self, view: LaneView, others: Sequence[Figures]) -> None:
         """Draw `view`; `others` are the figures of every lane, for panels of equal rows."""
-        self.border_subtitle = view.phase.value
+        # Textual repaints the whole box for a title that is assigned, also for the one that it had.
+        if self._seen is None or self._seen[0].phase is not view.phase:
+            self.border_subtitle = view.phase.value
         self._seen = (view, others)
         self._redraw()
 
     def on_resize(self, event: events.Resize) -> None:
         """Lay the newest look out anew."""
+        fits = len(self._design.title) <= self.content_size.width
+        self.border_title = self._design.title if fits else self._design.short
         self._redraw()
 
     def _redraw(self) -> None:
