@@ -108,7 +108,7 @@ def summary(result: LabResult) -> str:
     """What was run, in one sentence."""
     scenario = result.scenario
     seeds = ", ".join(map(str, result.seeds))
-    run = "the median of seeds " if len(result.seeds) > 1 else "seed "
+    run = "the median of seeds " if len(result.seeds) > 1 else "that of seed "
     state = "" if result.complete else " The run was under way: these figures are not final."
     return (
         f"The email goes out at step {scenario.effect_step}; {percent(scenario.transient_rate)} of attempts fail"

@@ -36,7 +36,7 @@ class LanePanel(Widget):
         & > .lane--value { color: $foreground; text-style: bold; }
         & > .lane--good { color: $text-success; text-style: bold; }
         & > .lane--bad { color: $text-error; text-style: bold; }
-        & > .lane--bar { color: $primary; }
+        & > .lane--bar { color: $primary; background: $foreground 10%; }
         & > .lane--rest { background: $foreground 10%; }
         & > .lane--error { color: $text-error; }
     }
@@ -72,9 +72,8 @@ class LanePanel(Widget):
             for y in range(max(len(before), len(self._lines)))
             if before[y : y + 1] != self._lines[y : y + 1]
         ]
-        # Regions are of the whole widget, border and padding included.
-        offset = self.content_region.offset - self.region.offset
-        self.refresh(*(region.translate(offset) for region in changed)) if changed else None
+        if changed:
+            self.refresh(*changed)
 
     def render_line(self, y: int) -> Strip:
         """One line of the panel."""

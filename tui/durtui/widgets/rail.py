@@ -65,6 +65,7 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
     Rail {
         width: 26;
         border: round $primary 50%;
+        border-title-color: $foreground;
         border-title-style: bold;
         padding: 0 1;
         scrollbar-size-vertical: 1;
