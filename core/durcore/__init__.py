@@ -11,10 +11,23 @@ if TYPE_CHECKING:
     from durcore.errors import DurtuiError
     from durcore.job import Context, JobReport, run_job
     from durcore.lab import LabResult, run_lab
+    from durcore.model import simulate
     from durcore.scenario import Scenario
     from durcore.store import Store
+    from durcore.theory import expect
 
-__all__ = ["Context", "DurtuiError", "JobReport", "LabResult", "Scenario", "Store", "run_job", "run_lab"]
+__all__ = [
+    "Context",
+    "DurtuiError",
+    "JobReport",
+    "LabResult",
+    "Scenario",
+    "Store",
+    "expect",
+    "run_job",
+    "run_lab",
+    "simulate",
+]
 
 _HOMES = {
     "Context": "durcore.job",
@@ -23,8 +36,10 @@ _HOMES = {
     "LabResult": "durcore.lab",
     "Scenario": "durcore.scenario",
     "Store": "durcore.store",
+    "expect": "durcore.theory",
     "run_job": "durcore.job",
     "run_lab": "durcore.lab",
+    "simulate": "durcore.model",
 }
 
 

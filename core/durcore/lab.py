@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from durcore.designs import DEFAULT_DESIGNS, Design, find_designs
-from durcore.errors import Mistake
+from durcore.errors import Contradiction, Mistake
 from durcore.figures import Figures, figures_of, median_figures
 from durcore.lanes import LaneProcess
 from durcore.latency import Latency
 from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario, check_seed
+from durcore.theory import Expectation, Judgement, expect, judge
 
 DEFAULT_SEEDS = (7, 8, 9)  # 7 because its medians stand where the expectation does
 POLL_S = 0.01
@@ -21,21 +22,35 @@ POLL_S = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replication:
-    """One design run once, with one seed. `checkpoint_write_us` is None for a design that writes none."""
+    """One design run once, with one seed. `checkpoint_write_us` is None for a design that writes none.
+
+    `judged` is how far each figure is off its expectation; None while the run is under way.
+    """
 
     seed: int
     figures: Figures
-    z: Mapping[str, float | None] | None
     checkpoint_write_us: Latency | None
     elapsed_s: float
+    judged: Mapping[str, Judgement] | None = None
+
+    @property
+    def z(self) -> dict[str, float | None] | None:
+        """Deviations from the expectation, by figure; None for one that is certain, or that rests on few jobs."""
+        return None if self.judged is None else {name: each.z for name, each in self.judged.items()}
+
+    @property
+    def tail_p(self) -> dict[str, float | None] | None:
+        """The exact two-sided tail probability, for the figures that rest on few jobs; None for the others."""
+        return None if self.judged is None else {name: each.tail_p for name, each in self.judged.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignResult:
-    """A design's replications, by seed, and the median of each figure over them."""
+    """A design's replications, by seed, the median of each figure over them, and what theory expects of one."""
 
     design: Design
     median: Figures
+    expected: Expectation
     replications: tuple[Replication, ...]
 
 
@@ -100,13 +115,31 @@ def collect(
     *,
     complete: bool = True,
 ) -> LabResult:
-    """Put replications, by name of design and seed, together to a result with its medians."""
+    """Put replications, by name of design and seed, together to a result with its medians and its expectations.
+
+    Raises Contradiction where a figure that is certain has another value: that is no bad luck.
+    """
+    expected = expect(scenario, designs)
     results = []
     for design in designs:
-        own = tuple(replications[design.name, seed] for seed in seeds)
+        own = [replications[design.name, seed] for seed in seeds]
+        if complete:
+            own = [_judged(scenario, design, replication, expected[design.name]) for replication in own]
         median = median_figures([replication.figures for replication in own])
-        results.append(DesignResult(design=design, median=median, replications=own))
+        results.append(
+            DesignResult(design=design, median=median, expected=expected[design.name], replications=tuple(own))
+        )
     return LabResult(scenario=scenario, seeds=tuple(seeds), designs=tuple(results), complete=complete)
+
+
+def _judged(scenario: Scenario, design: Design, replication: Replication, expected: Expectation) -> Replication:
+    figures = replication.figures.as_dict()
+    judged = judge(scenario, design, figures, expected)
+    for name, judgement in judged.items():
+        if judgement.impossible:
+            certain = getattr(expected, name).mean
+            raise Contradiction(f"{design.name}, seed {replication.seed}: {name} is {figures[name]}, not {certain}")
+    return replace(replication, judged=judged)
 
 
 def _run_lanes(
@@ -153,7 +186,6 @@ def _replication(lane: LaneProcess) -> Replication:
     return Replication(
         seed=lane.seed,
         figures=figures_of(result.tally, lane.scenario),
-        z=None,
         checkpoint_write_us=result.checkpoint_write_us,
         elapsed_s=result.elapsed_s,
     )

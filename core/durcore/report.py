@@ -10,14 +10,32 @@ from dataclasses import dataclass
 from durcore.figures import FIGURE_NAMES, Figures
 from durcore.lab import DesignResult, LabResult
 from durcore.snapshot import reproduce
+from durcore.theory import Expectation
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One figure of a table for people: its heading, and its text for one design's medians."""
+    """One figure of a table for people: its heading, its contract name, and how a value of it is written."""
 
     heading: str
-    text: Callable[[Figures], str]
+    figure: str
+    write: Callable[[float], str]
+
+    def measured(self, figures: Figures) -> str:
+        """The figure itself."""
+        return self.write(getattr(figures, self.figure))
+
+    def mean(self, expected: Expectation) -> str:
+        """What theory expects."""
+        return self._expected(getattr(expected, self.figure).mean)
+
+    def deviation(self, expected: Expectation) -> str:
+        """The deviation of one replication; empty where the figure is certain, or as good as."""
+        text = self._expected(getattr(expected, self.figure).sd)
+        return "" if text in ("0", "$0.00") else f"± {text}"
+
+    def _expected(self, value: float) -> str:
+        return self.write(round(value, 1 if self.write is number else 2))
 
 
 def columns(result: LabResult) -> list[Column]:
@@ -27,23 +45,23 @@ def columns(result: LabResult) -> list[Column]:
     a column where there are any.
     """
     medians = [design.median for design in result.designs]
-    shown = [Column("finished", lambda f: number(f.finished)), Column("lost", lambda f: number(f.lost))]
+    shown = [Column("finished", "finished", number), Column("lost", "lost", number)]
     if any(f.dead_lettered for f in medians):
-        shown.append(Column("dead-lettered", lambda f: number(f.dead_lettered)))
-    shown.append(Column("model calls", lambda f: number(f.model_calls)))
+        shown.append(Column("dead-lettered", "dead_lettered", number))
+    shown.append(Column("model calls", "model_calls", number))
     if any(f.lost or f.dead_lettered for f in medians):
         shown += [
-            Column("unproductive calls", lambda f: number(f.unproductive_calls)),
-            Column("unproductive cost", lambda f: dollars(f.unproductive_cost_usd)),
-            Column("calls on lost jobs", lambda f: number(f.lost_job_calls)),
+            Column("unproductive calls", "unproductive_calls", number),
+            Column("unproductive cost", "unproductive_cost_usd", dollars),
+            Column("calls on lost jobs", "lost_job_calls", number),
         ]
     shown += [
-        Column("wasted calls", lambda f: number(f.wasted_calls)),
-        Column("wasted cost", lambda f: dollars(f.wasted_cost_usd)),
-        Column("duplicate emails", lambda f: number(f.duplicate_email_jobs)),
+        Column("wasted calls", "wasted_calls", number),
+        Column("wasted cost", "wasted_cost_usd", dollars),
+        Column("duplicate emails", "duplicate_email_jobs", number),
     ]
     if any(f.missing_email_jobs for f in medians):
-        shown.append(Column("missing emails", lambda f: number(f.missing_email_jobs)))
+        shown.append(Column("missing emails", "missing_email_jobs", number))
     return shown
 
 
@@ -64,7 +82,9 @@ def as_markdown(result: LabResult) -> str:
     for design in result.designs:
         latency = write_latency(design)
         written = "none" if latency is None else f"{latency[0]:.1f} / {latency[1]:.1f} µs"
-        rows.append([design.design.title, *(column.text(design.median) for column in shown), written])
+        rows.append([design.design.title, *(column.measured(design.median) for column in shown), written])
+        expected = [f"{column.mean(design.expected)} {column.deviation(design.expected)}".strip() for column in shown]
+        rows.append(["*expected of one*", *expected, ""])
     scenario = result.scenario
     lines = [
         f"# durtui: {number(scenario.jobs)} jobs of {scenario.steps} steps",

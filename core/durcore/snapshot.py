@@ -23,6 +23,8 @@ from durcore.store import sqlite_version
 SCHEMA = "durtui.snapshot/1"
 SIZE_MAX = 16 << 20  # a snapshot from a stranger: ten thousand replications fit
 EXPECTATION_TOLERANCE = 1e-9
+SCORE_TOLERANCE = 1e-6  # a z-score is a small difference of large numbers
+DERIVED = (".expected.", ".z.", ".tail_p.")  # of the theory: real numbers, which may differ in their last digits
 MEASURED = frozenset({"checkpoint_write_us", "elapsed_s", "environment"})  # differs from run to run and is not verified
 
 
@@ -59,7 +61,9 @@ def as_snapshot(result: LabResult, directory: Path) -> dict[str, Any]:
             {
                 "name": design.design.name,
                 "median": design.median.as_dict(),
-                "expected": None,
+                "expected": {
+                    name: {"mean": moment.mean, "sd": moment.sd} for name, moment in design.expected.as_dict().items()
+                },
                 "replications": [_replication(each) for each in design.replications],
             }
             for design in result.designs
@@ -80,6 +84,7 @@ def _replication(replication: Replication) -> dict[str, Any]:
         "seed": replication.seed,
         "figures": replication.figures.as_dict(),
         "z": replication.z,
+        "tail_p": replication.tail_p,
         "checkpoint_write_us": None if latency is None else asdict(latency),
         "elapsed_s": replication.elapsed_s,
     }
@@ -153,8 +158,8 @@ def differences(there: Any, here: Any, path: str = "") -> Iterator[tuple[str, An
 
 def _same(there: Any, here: Any, path: str) -> bool:
     numbers = isinstance(there, (int, float)) and isinstance(here, (int, float))
-    if numbers and ".expected." in path:
-        return math.isclose(there, here, rel_tol=EXPECTATION_TOLERANCE)
+    if numbers and any(part in path for part in DERIVED):
+        return math.isclose(there, here, rel_tol=EXPECTATION_TOLERANCE, abs_tol=SCORE_TOLERANCE if ".z." in path else 0)
     return bool(there == here) and isinstance(there, bool) == isinstance(here, bool)
 
 

@@ -18,6 +18,8 @@ from durtui.terminal import prints_unicode
 
 PIPE_WIDTH = 120  # at the least, so that the sentence below the table is not broken early
 
+WRITES = "write µs, median / p99"
+
 
 class _Rate(ProgressColumn):
     """Jobs that end in a second."""
@@ -41,19 +43,42 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 def print_result(result: LabResult) -> None:
     """Print a result as the mission's table: a design a row, a figure a column, medians of the replications."""
-    title = f"{result.scenario.jobs:,} jobs of {result.scenario.steps} steps in each design"
-    latency_heading = _printable("write µs, median / p99")
-    rows = [("", [design.design.title for design in result.designs])]
-    rows += [(column.heading, [column.text(d.median) for d in result.designs]) for column in columns(result)]
-    rows.append((latency_heading, [_latency(design) for design in result.designs]))
-    columns_ = [(heading, *texts) for heading, texts in rows]
+    table = _wide(result)
     console = Console(highlight=False)
     if not console.is_terminal:  # a pipe has no width of its own
-        console = Console(highlight=False, width=max(PIPE_WIDTH, _width(columns_)))
-    if _width(columns_) > console.width:
-        columns_ = list(zip(*columns_, strict=True))
-    for part in (title, "", _table(columns_), "", summary(result)):
-        console.print(part)
+        console = Console(highlight=False, width=max(PIPE_WIDTH, _width(table)))
+    tables = [_table(table)] if _width(table) <= console.width else [_table(table) for table in _narrow(result)]
+    title = f"{result.scenario.jobs:,} jobs of {result.scenario.steps} steps in each design"
+    console.print(*_apart(title, *tables, summary(result)), sep="\n")
+
+
+def _apart(*parts: str | Table) -> Iterator[str | Table]:
+    for part in parts[:-1]:
+        yield from (part, "")
+    yield parts[-1]
+
+
+def _wide(result: LabResult) -> list[tuple[str, ...]]:
+    """The columns of one table: a design a row, with what theory expects of one replication below it."""
+    shown = columns(result)
+    rows = [("", *(column.heading for column in shown), _printable(WRITES))]
+    for design in result.designs:
+        rows.append((design.design.title, *(c.measured(design.median) for c in shown), _latency(design)))
+        rows.append(("  expected", *(c.mean(design.expected) for c in shown), ""))
+        rows.append(("", *(_printable(c.deviation(design.expected)) for c in shown), ""))
+    return list(zip(*rows, strict=True))
+
+
+def _narrow(result: LabResult) -> Iterator[list[tuple[str, ...]]]:
+    """The columns of a table a design: a figure a row."""
+    shown = columns(result)
+    for design in result.designs:
+        rows = [(design.design.title, "measured", "expected of one")]
+        for c in shown:
+            expected = _printable(f"{c.mean(design.expected)} {c.deviation(design.expected)}".rstrip())
+            rows.append((c.heading, c.measured(design.median), expected))
+        rows.append((_printable(WRITES), _latency(design), ""))
+        yield list(zip(*rows, strict=True))
 
 
 def _table(columns_: list[tuple[str, ...]]) -> Table:
@@ -86,7 +111,7 @@ def _latency(design: DesignResult) -> str:
 
 
 def _printable(text: str) -> str:
-    return text if prints_unicode() else text.replace("µ", "u")
+    return text if prints_unicode() else text.replace("µ", "u").replace("±", "+-")
 
 
 def complain(message: str) -> None:

@@ -125,7 +125,6 @@ class Session:
             (view.design.name, self.seed): Replication(
                 seed=self.seed,
                 figures=view.figures,
-                z=None,
                 checkpoint_write_us=view.latency,
                 elapsed_s=view.elapsed_s,
             )
