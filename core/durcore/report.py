@@ -142,6 +142,11 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
 
 
+def writer_of(figure: str) -> Callable[[float], str]:
+    """How a value of this figure is written."""
+    return dollars if figure.endswith("_usd") else number
+
+
 def dollars(value: float) -> str:
     """US dollars and cents."""
     return f"-${-value:,.2f}" if round(value, 2) < 0 else f"${abs(value):,.2f}"

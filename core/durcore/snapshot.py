@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +19,7 @@ from durcore.errors import Mistake, NotVerified
 from durcore.lab import LabResult, Replication, run_lab
 from durcore.scenario import Scenario
 from durcore.store import sqlite_version
+from durcore.theory import Expectation
 
 SCHEMA = "durtui.snapshot/1"
 SIZE_MAX = 16 << 20  # a snapshot from a stranger: ten thousand replications fit
@@ -61,21 +62,40 @@ def as_snapshot(result: LabResult, directory: Path) -> dict[str, Any]:
             {
                 "name": design.design.name,
                 "median": design.median.as_dict(),
-                "expected": {
-                    name: {"mean": moment.mean, "sd": moment.sd} for name, moment in design.expected.as_dict().items()
-                },
+                "expected": _expected(design.expected),
                 "replications": [_replication(each) for each in design.replications],
             }
             for design in result.designs
         ],
-        "environment": {
-            "durtui": version("durtui"),
-            "python": platform.python_version(),
-            "sqlite": sqlite_version(),
-            "platform": platform.platform(),
-            "filesystem": filesystem_of(directory),
-        },
+        "environment": environment(directory),
     }
+
+
+def theory_json(scenario: Scenario, expected: Mapping[str, Expectation]) -> bytes:
+    """The expectations alone: a snapshot without seeds, medians and replications."""
+    tree = {
+        "schema": SCHEMA,
+        "scenario": scenario.resolved(),
+        "interventions": [],
+        "designs": [{"name": name, "expected": _expected(each)} for name, each in expected.items()],
+        "environment": environment(Path.cwd()),
+    }
+    return msgspec.json.format(msgspec.json.encode(tree), indent=2) + b"\n"
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """What a run stood on: versions, platform, and the file system that holds `directory`."""
+    return {
+        "durtui": version("durtui"),
+        "python": platform.python_version(),
+        "sqlite": sqlite_version(),
+        "platform": platform.platform(),
+        "filesystem": filesystem_of(directory),
+    }
+
+
+def _expected(expected: Expectation) -> dict[str, dict[str, float]]:
+    return {name: {"mean": moment.mean, "sd": moment.sd} for name, moment in expected.as_dict().items()}
 
 
 def _replication(replication: Replication) -> dict[str, Any]:

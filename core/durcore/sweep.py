@@ -137,11 +137,11 @@ def sweep_csv(axis: Axis, points: Sequence[Point], seed: int) -> str:
     return text.getvalue()
 
 
-def sweep_json(scenario: Scenario, axis: Axis, points: Sequence[Point], seed: int, command: str) -> bytes:
+def sweep_json(scenario: Scenario, axis: Axis, points: Sequence[Point], seed: int, designs: Sequence[str]) -> bytes:
     """The sweep as one JSON document. The field that is swept stands in `scenario` with its unswept value."""
     tree: dict[str, Any] = {
         "schema": SCHEMA,
-        "command": command,
+        "command": reproduce_sweep(scenario, axis, seed, designs),
         "scenario": scenario.resolved(),
         "field": axis.name,
         "seed": seed,
@@ -164,3 +164,11 @@ def sweep_json(scenario: Scenario, axis: Axis, points: Sequence[Point], seed: in
         ],
     }
     return msgspec.json.format(msgspec.json.encode(tree), indent=2) + b"\n"
+
+
+def reproduce_sweep(scenario: Scenario, axis: Axis, seed: int, designs: Sequence[str]) -> str:
+    """The one command that gives the sweep again."""
+    words = ["durtui", "sweep", axis.text, *scenario.flags(), "--seed", str(seed)]
+    for name in designs:
+        words += ["--design", name]
+    return " ".join(words)

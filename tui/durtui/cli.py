@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
-from durcore.designs import DEFAULT_DESIGNS, DESIGNS, find_designs
 from durcore.errors import DurtuiError, Mistake
 from durcore.lab import DEFAULT_SEEDS, LabResult, run_lab
 from durcore.report import as_csv, as_markdown
-from durcore.scenario import PARAMETERS, SEED, Scenario
-from durcore.scenario import Parameter as Field
-from durcore.snapshot import to_json, verify
-from durtui.console import complain, print_result, progress_bar
-from durtui.settings import load_scenario
-from durtui.terminal import prints_unicode, why_headless
-
-REPLICATIONS = Field(
-    name="replications", kind=int, default=len(DEFAULT_SEEDS), meaning="seeds to run", low=1, high=1000
+from durcore.scenario import SEED, Scenario
+from durcore.snapshot import theory_json, to_json, verify
+from durcore.sweep import parse_axis, sweep, sweep_csv, sweep_json
+from durcore.theory import expect
+from durtui.console import complain, print_result, print_sweep, print_theory, progress_bar
+from durtui.flags import (
+    REPLICATIONS,
+    Config,
+    Designs,
+    Output,
+    Replications,
+    ScenarioWords,
+    Seed,
+    check_outputs,
+    read_designs,
+    read_scenario,
+    read_whole,
+    write_outputs,
 )
+from durtui.terminal import prints_unicode, why_headless
 
 app = App(
     name="durtui",
@@ -37,48 +45,6 @@ app = App(
 )
 
 
-METAVARS = {int: "N", float: "X", str: "NAME"}
-
-
-def _words(field: Field, group: str) -> Parameter:
-    """A field as a flag. What was typed comes through as text, for Field.parse to give every source one voice."""
-    default = "" if field.default is None else f" [default: {field.default}]"
-    choices = f" ({', '.join(field.choices)})" if field.choices else ""
-    return Parameter(
-        help=f"{field.meaning}{choices}{default}",
-        group=group,
-        metavar=METAVARS[field.kind],
-        allow_leading_hyphen=True,
-        show_default=False,
-    )
-
-
-# The module's name is given since Cyclopts takes a class without one for a plain value.
-ScenarioFlags: Any = dataclasses.make_dataclass(
-    "ScenarioFlags",
-    [(name, Annotated[str | None, _words(field, "Scenario")], None) for name, field in PARAMETERS.items()],
-    namespace={"__module__": __name__},
-)
-ScenarioWords = Annotated[ScenarioFlags | None, Parameter(name="*")]
-Seed = Annotated[str | None, _words(SEED, "Run")]
-Replications = Annotated[str | None, _words(REPLICATIONS, "Run")]
-Designs = Annotated[
-    list[str] | None,
-    Parameter(
-        name="--design",
-        metavar="NAME",
-        help=f"a design to run, repeatable ({', '.join(DESIGNS)}) [default: all three]",
-        group="Run",
-        negative=(),
-        show_default=False,
-    ),
-]
-Config = Annotated[
-    Path | None, Parameter(help="a settings file to read in place of durtui.toml", group="Run", show_default=False)
-]
-Output = Annotated[str | None, Parameter(metavar="FILE", group="Output", allow_leading_hyphen=True, show_default=False)]
-
-
 @app.default
 def open_app(
     *,
@@ -88,9 +54,9 @@ def open_app(
     config: Config = None,
 ) -> None:
     """Open the app on a scenario. Without a terminal it does what `durtui run` does."""
-    chosen = _scenario(scenario, config)
-    first = _whole(SEED, seed)
-    designs = _designs(design)
+    chosen = read_scenario(scenario, config)
+    first = read_whole(SEED, seed)
+    designs = read_designs(design)
     reason = why_headless()
     if reason is not None:
         complain(f"{reason}: running without the app")
@@ -121,22 +87,63 @@ def run(
     csv: Annotated[Output, Parameter(help="write a CSV table to this file")] = None,
 ) -> None:
     """Run the lab without the app and print its table."""
-    chosen = _scenario(scenario, config)
+    chosen = read_scenario(scenario, config)
     files = {"json": json, "markdown": markdown, "csv": csv}
-    _check_outputs(files)
-    result = _run(chosen, _whole(SEED, seed), _whole(REPLICATIONS, replications), _designs(design), run_dir)
+    check_outputs(files)
+    result = _run(chosen, read_whole(SEED, seed), read_whole(REPLICATIONS, replications), read_designs(design), run_dir)
     texts = {
         "json": lambda: to_json(result, run_dir or Path.cwd()).decode(),
         "markdown": lambda: as_markdown(result),
         "csv": lambda: as_csv(result),
     }
-    for kind, file in files.items():
-        if file == "-":
-            sys.stdout.write(texts[kind]())
-        elif file is not None:
-            Path(file).write_text(texts[kind](), encoding="utf-8")
-    if "-" not in files.values():
+    if not write_outputs(files, texts):
         print_result(result)
+
+
+@app.command
+def theory(
+    *,
+    scenario: ScenarioWords = None,
+    design: Designs = None,
+    config: Config = None,
+    json: Annotated[Output, Parameter(help="write the expectations to this file (- for standard output)")] = None,
+) -> None:
+    """Print the exact expectation and deviation of every figure, for one replication."""
+    chosen = read_scenario(scenario, config)
+    check_outputs({"json": json})
+    expected = expect(chosen, read_designs(design))
+    if not write_outputs({"json": json}, {"json": lambda: theory_json(chosen, expected).decode()}):
+        print_theory(chosen, expected)
+
+
+@app.command(name="sweep")
+def sweep_parameter(
+    axis: Annotated[str, Parameter(help="FIELD=LOW:HIGH:STEP or FIELD=A,B,C: the parameter to move, and its values")],
+    /,
+    *,
+    scenario: ScenarioWords = None,
+    seed: Seed = None,
+    design: Designs = None,
+    config: Config = None,
+    real: Annotated[
+        bool, Parameter(help="sample by the real lab, not by the model", group="Run", negative=(), show_default=False)
+    ] = False,
+    json: Annotated[Output, Parameter(help="write every figure of every point to this file")] = None,
+    csv: Annotated[Output, Parameter(help="write a row a point and design to this file")] = None,
+) -> None:
+    """Every figure of every design along one parameter: expected, and sampled by one replication."""
+    chosen = read_scenario(scenario, config)
+    along, first, names = parse_axis(axis), read_whole(SEED, seed), read_designs(design)
+    files = {"json": json, "csv": csv}
+    check_outputs(files)
+    with progress_bar("sweeping", "points") as on_progress:
+        points = sweep(chosen, along, seed=first, designs=names, real=real, on_progress=on_progress)
+    texts = {
+        "json": lambda: sweep_json(chosen, along, points, first, names).decode(),
+        "csv": lambda: sweep_csv(along, points, first),
+    }
+    if not write_outputs(files, texts):
+        print_sweep(along, points)
 
 
 @app.command(name="verify")
@@ -152,36 +159,9 @@ def verify_file(file: Annotated[Path, Parameter(help="a snapshot that `durtui ru
     print(f"{file}: every figure of {lanes} lanes is as the snapshot says")
 
 
-def _scenario(flags: Any, config: Path | None) -> Scenario:
-    return load_scenario({} if flags is None else dataclasses.asdict(flags), config)
-
-
-def _whole(field: Field, text: str | None) -> int:
-    value = field.default if text is None else field.parse(text)
-    field.check(value)
-    assert isinstance(value, int)
-    return value
-
-
-def _designs(names: list[str] | None) -> tuple[str, ...]:
-    return tuple(design.name for design in find_designs(names or DEFAULT_DESIGNS))
-
-
 def _run(scenario: Scenario, seed: int, replications: int, designs: tuple[str, ...], run_dir: Path | None) -> LabResult:
     with progress_bar("running") as on_progress:
         return run_lab(scenario, range(seed, seed + replications), designs, run_dir=run_dir, on_progress=on_progress)
-
-
-def _check_outputs(files: dict[str, str | None]) -> None:
-    """Refuse a file that cannot be written before the run, not after it."""
-    if sum(file == "-" for file in files.values()) > 1:
-        raise Mistake("only one of --json, --markdown and --csv may be written to standard output")
-    for kind, file in files.items():
-        if file in (None, "-"):
-            continue
-        path = Path(str(file))
-        if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise Mistake(f"{kind}(={file}) must be a file that can be written")
 
 
 def main() -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich import box
@@ -12,30 +12,49 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
+from durcore.designs import DESIGNS
+from durcore.figures import FIGURE_NAMES
 from durcore.lab import DesignResult, LabResult
-from durcore.report import columns, summary, write_latency
+from durcore.report import Column, columns, summary, write_latency, writer_of
+from durcore.scenario import Scenario
+from durcore.sweep import Axis, Point
+from durcore.theory import Expectation
 from durtui.terminal import prints_unicode
 
 PIPE_WIDTH = 120  # at the least, so that the sentence below the table is not broken early
 
+SWEPT = (  # what a sweep prints; its CSV and JSON hold every figure
+    "finished",
+    "lost",
+    "dead_lettered",
+    "model_calls",
+    "unproductive_cost_usd",
+    "wasted_cost_usd",
+    "duplicate_email_jobs",
+    "missing_email_jobs",
+)
 WRITES = "write µs, median / p99"
 
 
 class _Rate(ProgressColumn):
-    """Jobs that end in a second."""
+    """How many of something are done in a second."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
 
     def render(self, task: Task) -> Text:
-        return Text(f"{task.speed or 0:,.0f} jobs/s", style="progress.data.speed")
+        return Text(f"{task.speed or 0:,.0f} {self._unit}/s", style="progress.data.speed")
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(label: str, unit: str = "jobs") -> Iterator[Callable[[int, int], None]]:
     """A bar with rate and time left on standard error; where that is no terminal, nothing."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _done, _total: None
         return
-    columns_ = (TextColumn(label), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+    columns_ = (TextColumn(label), BarColumn(), MofNCompleteColumn(), _Rate(unit), TimeRemainingColumn())
     with Progress(*columns_, console=console, transient=True) as progress:
         task = progress.add_task(label, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
@@ -44,12 +63,59 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 def print_result(result: LabResult) -> None:
     """Print a result as the mission's table: a design a row, a figure a column, medians of the replications."""
     table = _wide(result)
-    console = Console(highlight=False)
-    if not console.is_terminal:  # a pipe has no width of its own
-        console = Console(highlight=False, width=max(PIPE_WIDTH, _width(table)))
+    console = _console(_width(table))
     tables = [_table(table)] if _width(table) <= console.width else [_table(table) for table in _narrow(result)]
     title = f"{result.scenario.jobs:,} jobs of {result.scenario.steps} steps in each design"
     console.print(*_apart(title, *tables, summary(result)), sep="\n")
+
+
+def print_theory(scenario: Scenario, expected: Mapping[str, Expectation]) -> None:
+    """Print every figure's exact expectation: a figure a row, a design a column."""
+    rows = [("", *(DESIGNS[name].title for name in expected))]
+    for figure in FIGURE_NAMES:
+        column = Column(figure, figure, writer_of(figure))
+        rows.append((figure, *(_moment(column, each) for each in expected.values())))
+    table = list(zip(*rows, strict=True))
+    title = f"{scenario.jobs:,} jobs of {scenario.steps} steps: mean ± standard deviation of one replication"
+    _console(_width(table)).print(*_apart(_printable(title), _table(table)), sep="\n")
+
+
+def print_sweep(axis: Axis, points: Sequence[Point]) -> None:
+    """Print a table a figure: a value a row; what was sampled and what is expected of each design in the columns.
+
+    Where a terminal is too narrow for deviations, the expected mean stands alone.
+    """
+    names = list(points[0].figures)
+    shown = [figure for figure in SWEPT if any(getattr(p.figures[name], figure) for p in points for name in names)]
+    for figure in shown:
+        column = Column(figure, figure, writer_of(figure))
+        full = _along(axis, points, column, _moment)
+        console = _console(_width(full))
+        fits = _width(full) <= console.width
+        table = full if fits else _along(axis, points, column, lambda column, expected: column.mean(expected))
+        console.print(*_apart(figure, _table(table), ""), sep="\n")
+
+
+def _along(
+    axis: Axis, points: Sequence[Point], column: Column, expectation: Callable[[Column, Expectation], str]
+) -> list[tuple[str, ...]]:
+    """The columns of one figure along an axis."""
+    names = list(points[0].figures)
+    rows = [(axis.name, *(text for name in names for text in (DESIGNS[name].short, "expected")))]
+    for point in points:
+        pairs = [(column.measured(point.figures[n]), expectation(column, point.expected[n])) for n in names]
+        rows.append((str(point.value), *(text for pair in pairs for text in pair)))
+    return list(zip(*rows, strict=True))
+
+
+def _moment(column: Column, expected: Expectation) -> str:
+    return _printable(f"{column.mean(expected)} {column.deviation(expected)}".rstrip())
+
+
+def _console(needed: int) -> Console:
+    """Standard output; a pipe has no width of its own and is given what is needed."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=max(PIPE_WIDTH, needed))
 
 
 def _apart(*parts: str | Table) -> Iterator[str | Table]:
@@ -75,8 +141,7 @@ def _narrow(result: LabResult) -> Iterator[list[tuple[str, ...]]]:
     for design in result.designs:
         rows = [(design.design.title, "measured", "expected of one")]
         for c in shown:
-            expected = _printable(f"{c.mean(design.expected)} {c.deviation(design.expected)}".rstrip())
-            rows.append((c.heading, c.measured(design.median), expected))
+            rows.append((c.heading, c.measured(design.median), _moment(c, design.expected)))
         rows.append((_printable(WRITES), _latency(design), ""))
         yield list(zip(*rows, strict=True))
 

@@ -1,0 +1,103 @@
+"""Flags: the words of a command line, made from the declarations of the core, and what they give."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from durcore.designs import DEFAULT_DESIGNS, DESIGNS, find_designs
+from durcore.errors import Mistake
+from durcore.lab import DEFAULT_SEEDS
+from durcore.scenario import PARAMETERS, SEED, Scenario
+from durcore.scenario import Parameter as Field
+from durtui.settings import load_scenario
+
+REPLICATIONS = Field(
+    name="replications", kind=int, default=len(DEFAULT_SEEDS), meaning="seeds to run", low=1, high=1000
+)
+METAVARS = {int: "N", float: "X", str: "NAME"}
+
+
+def _words(field: Field, group: str) -> Parameter:
+    """A field as a flag. What was typed comes through as text, for Field.parse to give every source one voice."""
+    default = "" if field.default is None else f" [default: {field.default}]"
+    choices = f" ({', '.join(field.choices)})" if field.choices else ""
+    return Parameter(
+        help=f"{field.meaning}{choices}{default}",
+        group=group,
+        metavar=METAVARS[field.kind],
+        allow_leading_hyphen=True,
+        show_default=False,
+    )
+
+
+# The module's name is given since Cyclopts takes a class without one for a plain value.
+ScenarioFlags: Any = dataclasses.make_dataclass(
+    "ScenarioFlags",
+    [(name, Annotated[str | None, _words(field, "Scenario")], None) for name, field in PARAMETERS.items()],
+    namespace={"__module__": __name__},
+)
+ScenarioWords = Annotated[ScenarioFlags | None, Parameter(name="*")]
+Seed = Annotated[str | None, _words(SEED, "Run")]
+Replications = Annotated[str | None, _words(REPLICATIONS, "Run")]
+Designs = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--design",
+        metavar="NAME",
+        help=f"a design to run, repeatable ({', '.join(DESIGNS)}) [default: all three]",
+        group="Run",
+        negative=(),
+        show_default=False,
+    ),
+]
+Config = Annotated[
+    Path | None, Parameter(help="a settings file to read in place of durtui.toml", group="Run", show_default=False)
+]
+Output = Annotated[str | None, Parameter(metavar="FILE", group="Output", allow_leading_hyphen=True, show_default=False)]
+
+
+def read_scenario(flags: Any, config: Path | None) -> Scenario:
+    """The scenario that flags, environment and file give. Raises Mistake."""
+    return load_scenario({} if flags is None else dataclasses.asdict(flags), config)
+
+
+def read_whole(field: Field, text: str | None) -> int:
+    """The whole number that was typed, or the field's default. Raises Mistake where it is out of range."""
+    value = field.default if text is None else field.parse(text)
+    field.check(value)
+    assert isinstance(value, int)
+    return value
+
+
+def read_designs(names: list[str] | None) -> tuple[str, ...]:
+    """The designs that were asked for, or the default three. Raises Mistake for an unknown one."""
+    return tuple(design.name for design in find_designs(names or DEFAULT_DESIGNS))
+
+
+def check_outputs(files: Mapping[str, str | None]) -> None:
+    """Refuse a file that cannot be written before the run, not after it."""
+    if sum(file == "-" for file in files.values()) > 1:
+        raise Mistake(f"only one of {', '.join(f'--{kind}' for kind in files)} may be written to standard output")
+    for kind, file in files.items():
+        if file in (None, "-"):
+            continue
+        path = Path(str(file))
+        if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise Mistake(f"{kind}(={file}) must be a file that can be written")
+
+
+def write_outputs(files: Mapping[str, str | None], texts: Mapping[str, Callable[[], str]]) -> bool:
+    """Write each file that was asked for, `-` to standard output; tell whether anything went there."""
+    for kind, file in files.items():
+        if file == "-":
+            sys.stdout.write(texts[kind]())
+        elif file is not None:
+            Path(file).write_text(texts[kind](), encoding="utf-8")
+    return "-" in files.values()
