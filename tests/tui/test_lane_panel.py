@@ -8,8 +8,10 @@ from textual.geometry import Region
 from durcore.designs import CHECKPOINT
 from durcore.figures import Tally, figures_of
 from durcore.scenario import Scenario
+from durcore.theory import expect
+from durtui.panel import rows_shown
 from durtui.session import LaneView, Phase
-from durtui.widgets.lane_panel import LanePanel
+from durtui.widgets.lane_panel import LanePanel, Look
 
 
 def view(finished: int, *, phase: Phase = Phase.RUNNING) -> LaneView:
@@ -31,7 +33,9 @@ class Bench(App[None]):
         yield LanePanel(CHECKPOINT)
 
     def show(self, look: LaneView) -> None:
-        self.query_one(LanePanel).show(look, [look.figures])
+        expected = expect(Scenario())["checkpoint"]
+        rows = rows_shown([look.figures], [expected])
+        self.query_one(LanePanel).show(Look(view=look, rows=rows, expected=expected))
 
     def picture(self) -> list[str]:
         height = self.size.height

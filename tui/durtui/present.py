@@ -3,141 +3,17 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-from rich.segment import Segment
-from rich.style import Style
-from textual.renderables.digits import Digits
-
-from durcore.figures import Figures
 from durcore.latency import Latency
-from durcore.report import dollars, number
+from durcore.report import percent
+from durcore.scenario import Scenario
+from durcore.theory import Judgement, Moment
 from durtui.session import LaneView, Phase, Session
 
 UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 EIGHTHS = " ▏▎▍▌▋▊▉█"
-
-
-Role = Literal["label", "value", "good", "bad", "bar", "rest", "error"]
-Line = tuple[tuple[str, Role], ...]
-
-BIG_ROWS = 3
-BESIDE = 32  # cells from which a label stands beside its big digits, where it else stands above them
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """One figure of a lane's panel: its label, its text in full, and a shorter one for where that does not fit."""
-
-    label: str
-    text: str
-    short: str
-    role: Role = "value"
-    lead: bool = False  # to be drawn big, where there is room
-
-
-def figures_shown(figures: Figures, others: Sequence[Figures]) -> tuple[Shown, ...]:
-    """The figures of a panel, in order. `others` are those of every lane, so that all panels have the same rows.
-
-    Where a job was lost or dead-lettered the stricter waste leads.
-    """
-    shown = [
-        _count("finished", figures.finished, role="good", lead=True),
-        _count("lost", figures.lost, role=_bad(figures.lost), lead=True),
-    ]
-    if any(other.dead_lettered for other in others):
-        shown.append(_count("dead-lettered", figures.dead_lettered, role=_bad(figures.dead_lettered)))
-    duplicates = figures.duplicate_email_jobs
-    shown.append(_count("duplicates", duplicates, role=_bad(duplicates), lead=True))
-    if any(other.missing_email_jobs for other in others):
-        shown.append(_count("missing", figures.missing_email_jobs, role=_bad(figures.missing_email_jobs)))
-    strict = any(other.lost or other.dead_lettered for other in others)
-    if strict:
-        shown.append(_cost("unproductive", figures.unproductive_cost_usd, lead=True))
-        shown.append(_count("  calls", figures.unproductive_calls))
-    shown.append(_cost("wasted", figures.wasted_cost_usd, lead=not strict))
-    shown.append(_count("  calls", figures.wasted_calls))
-    return tuple(shown)
-
-
-def panel(view: LaneView, others: Sequence[Figures], width: int, height: int) -> list[Line]:
-    """A lane's panel in at most `height` lines of `width` cells: progress, figures, write latency.
-
-    As many of the leading figures as there is height for are drawn in big digits, from the first on.
-    """
-    if view.phase is Phase.FAILED:
-        lines: list[Line] = [((line, "error"),) for line in textwrap.wrap(f"failed: {view.error}", max(width, 1))]
-        return lines[:height]
-    shown = figures_shown(view.figures, others)
-    block = BIG_ROWS if width >= BESIDE else BIG_ROWS + 1
-    spare = height - 2 - len(shown)
-    groups = [[_progress_line(view, width)]]
-    for figure in shown:
-        if figure.lead and spare >= block - 1:
-            spare -= block - 1
-            groups.append(_big(figure, width))
-        elif figure.lead:
-            groups.append([_small(figure, width)])
-        else:
-            groups[-1].append(_small(figure, width))
-    groups.append([((write_times(view.latency, width), "label"),)])
-    gap: list[Line] = [(("", "label"),)] if spare >= len(groups) - 1 else []
-    return [line for group in groups for line in (*group, *gap)][:height]
-
-
-def _progress_line(view: LaneView, width: int) -> Line:
-    done = f" {percent_done(view.share):>5}"
-    filled = bar(view.share, max(width - len(done), 0))
-    solid = filled.rstrip()
-    return ((solid, "bar"), (filled[len(solid) :], "rest"), (done[-width:], "value"))
-
-
-def _small(figure: Shown, width: int) -> Line:
-    text = fit(figure, width - 2)
-    room = max(width - len(text) - 1, 0)
-    return ((f"{figure.label[:room]:<{room}} ", "label"), (text, figure.role))
-
-
-def _big(figure: Shown, width: int) -> list[Line]:
-    """A figure in digits three rows high, its label beside or above them; small digits where they do not fit."""
-    beside = width >= BESIDE
-    room = width - len(figure.label) - 1 if beside else width
-    text = next((text for text in (figure.text, figure.short) if digits_width(text) <= room), None)
-    if text is None:
-        blank: Line = (("", "label"),)
-        return [_small(figure, width), *[blank] * (BIG_ROWS - 1 if beside else BIG_ROWS)]
-    digits = [line.rjust(room) for line in big_digits(text)]
-    if not beside:
-        return [((figure.label[:width], "label"),), *(((line, figure.role),) for line in digits)]
-    labels = [f"{figure.label} ", *[" " * (len(figure.label) + 1)] * (BIG_ROWS - 1)]
-    return [((label, "label"), (line, figure.role)) for label, line in zip(labels, digits, strict=True)]
-
-
-def big_digits(text: str) -> list[str]:
-    """`text`, of digits and the signs of money, in characters three rows high."""
-    segments = [part for part in Digits(text).render(Style()) if isinstance(part, Segment)]
-    return ["".join(segment.text for segment in line) for line in Segment.split_lines(segments)]
-
-
-def digits_width(text: str) -> int:
-    """How many cells `text` takes in big digits."""
-    return Digits.get_width(text)
-
-
-def _bad(value: float) -> Role:
-    return "bad" if value else "value"
-
-
-def _count(label: str, value: float, *, role: Role = "value", lead: bool = False) -> Shown:
-    return Shown(label=label, text=number(value), short=compact(value), role=role, lead=lead)
-
-
-def _cost(label: str, value: float, *, lead: bool = False) -> Shown:
-    sign = "-" if value < 0 else ""
-    return Shown(label=label, text=dollars(value), short=f"{sign}${compact(abs(value))}", lead=lead)
+ADVISE_BELOW = 0.9  # the share of jobs that survive their first attempt, from which retrying whole jobs grows dear
 
 
 def compact(value: float) -> str:
@@ -149,11 +25,6 @@ def compact(value: float) -> str:
     return f"{value:.0f}"
 
 
-def fit(shown: Shown, width: int) -> str:
-    """The text that `width` cells have room for: in full, or short."""
-    return shown.text if len(shown.text) <= width else shown.short
-
-
 def bar(share: float, width: int) -> str:
     """A bar of `width` cells filled to `share`, in eighths of a cell. Full only when the share is 1."""
     whole, part = divmod(int(min(max(share, 0.0), 1.0) * width * 8), 8)
@@ -163,6 +34,61 @@ def bar(share: float, width: int) -> str:
 def percent_done(share: float) -> str:
     """The share as a whole percentage, 100 % only when nothing is left."""
     return f"{int(share * 100)} %"
+
+
+def expectation(moment: Moment, *, money: bool, width: int) -> str:
+    """What theory expects of a figure, in the fullest form that `width` cells have room for; empty where none has."""
+    mean, sd = _rounded(moment.mean, money=money), _rounded(moment.sd, money=money)
+    short = compact(moment.mean)
+    deviation = "" if float(sd.replace(",", "")) == 0 else f" ± {sd}"
+    sign = "$" if money else ""
+    forms = (
+        f"expect {sign}{mean}{deviation}",
+        f"exp. {sign}{mean}{deviation}",
+        f"exp. {sign}{short}",
+        f"{sign}{short}",
+    )
+    return next((form for form in forms if len(form) <= width), "")
+
+
+def _rounded(value: float, *, money: bool) -> str:
+    return f"{value:,.2f}" if money else f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:,.1f}"
+
+
+def odds_of(judgement: Judgement) -> float:
+    """How likely a replication is to be at least as far off its expectation, on either side."""
+    if judgement.impossible:
+        return 0.0
+    if judgement.tail_p is not None:
+        return judgement.tail_p
+    return 1.0 if judgement.z is None else math.erfc(abs(judgement.z) / math.sqrt(2))
+
+
+def arithmetic(scenario: Scenario, width: int) -> str:
+    """The one line of arithmetic under every design: how a job's survival follows from a step's."""
+    step = 1 - scenario.transient_rate - scenario.crash_rate
+    job = max(step, 0.0) ** scenario.steps
+    tried = 1 - (1 - job) ** scenario.job_attempts
+    line = (
+        f"one step survives {_share(step)}, a job of {scenario.steps} {_plural('step', scenario.steps)} {_share(job)},"
+        f" {scenario.job_attempts} {_plural('attempt', scenario.job_attempts)} {_share(tried)}"
+    )
+    short = f"a step {_share(step)}, a job {_share(job)}, {scenario.job_attempts} tries {_share(tried)}"
+    advised = [f"{line} · below 90 %: checkpoint steps, key effects", f"{short} · checkpoint its steps"]
+    forms = [*(advised if job < ADVISE_BELOW else []), line, short]
+    return next((text for text in forms if len(text) <= width), short[: max(width, 0)])
+
+
+def _share(probability: float) -> str:
+    return (
+        percent(round(max(probability, 0.0), 3))
+        if 0.001 <= probability <= 0.999
+        else percent(float(f"{probability:.3g}"))
+    )
+
+
+def _plural(noun: str, count: int) -> str:
+    return noun if count == 1 else noun + "s"
 
 
 def write_times(latency: Latency | None, width: int) -> str:

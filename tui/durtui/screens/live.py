@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,13 +16,16 @@ from textual.widgets import Footer, Static
 
 from durcore.errors import DurtuiError
 from durcore.scenario import Scenario
+from durcore.theory import Expectation, expect, judge
 from durtui.export import export
-from durtui.present import compact_table, headline
-from durtui.session import Session
-from durtui.widgets.lane_panel import LanePanel
+from durtui.panel import rows_shown
+from durtui.present import arithmetic, compact_table, headline, odds_of
+from durtui.session import LaneView, Phase, Session
+from durtui.widgets.lane_panel import LanePanel, Look
 from durtui.widgets.rail import Rail
 
 LOOKS_PER_S = 15
+ODD_BELOW = 1e-4  # a figure that fewer than one run in ten thousand would show is marked
 REST_S = 0.3  # a scenario is run when its sliders have rested for this long
 
 
@@ -47,6 +51,10 @@ class LiveScreen(Screen[None]):
         self.session = session
         self._scenario = scenario
         self._rest: Timer | None = None
+        self._expected_of: tuple[Scenario, Mapping[str, Expectation]] | None = None
+        self._out_of_ordinary: dict[
+            str, dict[str, float]
+        ] = {}  # by design, the figures out of the ordinary; {}: judged, none
 
     def compose(self) -> ComposeResult:
         """A headline, the rail beside the lanes, the keys; and for a small terminal one compact table."""
@@ -56,6 +64,7 @@ class LiveScreen(Screen[None]):
             for design in self.session.designs:
                 yield LanePanel(design)
             yield Static(id="compact", markup=False)
+        yield Static(id="arithmetic", markup=False)
         yield Footer()
 
     def on_mount(self) -> None:
@@ -64,6 +73,7 @@ class LiveScreen(Screen[None]):
         self.set_interval(1 / LOOKS_PER_S, self._look)
 
     def _start(self) -> None:
+        self._out_of_ordinary.clear()
         try:
             self.session.start(self._scenario)
         except DurtuiError as error:
@@ -72,14 +82,58 @@ class LiveScreen(Screen[None]):
 
     def _look(self) -> None:
         views = self.session.look()
-        figures = [view.figures for view in views]
+        expected = self._expected()
+        rows = rows_shown([view.figures for view in views], list(expected.values()))
         for view in views:
-            self.query_one(f"#lane-{view.design.name}", LanePanel).show(view, figures)
+            name = view.design.name
+            odd = frozenset(self._out_of_ordinary.get(name, ()))
+            self._judge(view)
+            look = Look(view=view, rows=rows, expected=expected[name], odd=odd)
+            self.query_one(f"#lane-{name}", LanePanel).show(look)
         compact = self.query_one("#compact", Static)
         if compact.display:
             width, height = compact.content_size
             self._update(compact, "\n".join(compact_table(views, width, height)))
         self._update(self.query_one("#headline", Static), f" durtui  {headline(views, self.session)}")
+
+    def _expected(self) -> Mapping[str, Expectation]:
+        """What theory expects of the scenario that the sliders show, also while they are being dragged."""
+        if self._expected_of is None or self._expected_of[0] != self._scenario:
+            self._expected_of = (self._scenario, expect(self._scenario, self.session.designs))
+            line = self.query_one("#arithmetic", Static)
+            self._update(line, arithmetic(self._scenario, line.content_size.width))
+        return self._expected_of[1]
+
+    def _judge(self, view: LaneView) -> None:
+        """Hold a finished lane's figures against what one run in ten thousand would show; once, and in a thread."""
+        name = view.design.name
+        if view.phase is not Phase.DONE or name in self._out_of_ordinary:
+            return
+        self._out_of_ordinary[name] = {}
+        scenario = self.session.scenario
+
+        def work() -> None:
+            judged = judge(scenario, view.design, view.figures.as_dict())
+            odd = {figure: odds_of(each) for figure, each in judged.items() if odds_of(each) < ODD_BELOW}
+            if odd:
+                self.app.call_from_thread(self._tell_odd, view, odd)
+
+        self.run_worker(work, thread=True, group="judge")
+
+    def _tell_odd(self, view: LaneView, odd: dict[str, float]) -> None:
+        if self.session.scenario != self._scenario:
+            return  # another run has begun since
+        self._out_of_ordinary[view.design.name] = odd
+        figure, likely = min(odd.items(), key=lambda item: item[1])
+        rarity = f"one run in {1 / likely:,.0f}" if likely > 1e-12 else "no run"
+        self.notify(
+            f"{view.design.title}: {figure} is {getattr(view.figures, figure):,g}, and {rarity} would be as far off its"
+            " expectation. It is bad luck, or a fault of durtui's: try another --seed",
+            title="A figure out of the ordinary",
+            severity="warning",
+            timeout=20,
+            markup=False,
+        )
 
     def _update(self, widget: Static, text: str) -> None:
         if widget.content != text:
@@ -87,11 +141,13 @@ class LiveScreen(Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw what fits now, also while paused."""
+        self._expected_of = None  # its line of arithmetic is as long as there is room for
         self.call_after_refresh(self._look)
 
     @on(Rail.ScenarioChanged)
     def _scenario_changed(self, event: Rail.ScenarioChanged) -> None:
         self._scenario = event.scenario
+        self._look()
         if self._rest is not None:
             self._rest.stop()
         self._rest = self.set_timer(REST_S, self._start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -12,13 +12,23 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from durcore.designs import Design
-from durcore.figures import Figures
-from durtui.present import Line, panel
+from durcore.theory import Expectation
+from durtui.panel import Line, Row, panel
 from durtui.session import LaneView
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """All that a panel draws: a look at its lane, the rows of all panels, and what theory expects of the design."""
+
+    view: LaneView
+    rows: tuple[Row, ...]
+    expected: Expectation
+    odd: frozenset[str] = frozenset()
+
+
 class LanePanel(Widget):
-    """The panel of one design. `show` gives it a new look at its lane."""
+    """The panel of one design."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"lane--{role}" for role in ("label", "value", "good", "bad", "bar", "rest", "error")
@@ -45,15 +55,15 @@ class LanePanel(Widget):
     def __init__(self, design: Design) -> None:
         super().__init__(id=f"lane-{design.name}")
         self._design = design
-        self._seen: tuple[LaneView, Sequence[Figures]] | None = None
+        self._seen: Look | None = None
         self._lines: list[Line] = []
 
-    def show(self, view: LaneView, others: Sequence[Figures]) -> None:
-        """Draw `view`; `others` are the figures of every lane, for panels of equal rows."""
+    def show(self, look: Look) -> None:
+        """Draw a look."""
         # Textual repaints the whole box for a title that is assigned, also for the one that it had.
-        if self._seen is None or self._seen[0].phase is not view.phase:
-            self.border_subtitle = view.phase.value
-        self._seen = (view, others)
+        if self._seen is None or self._seen.view.phase is not look.view.phase:
+            self.border_subtitle = look.view.phase.value
+        self._seen = look
         self._redraw()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -66,7 +76,8 @@ class LanePanel(Widget):
         if self._seen is None:
             return
         width, height = self.content_size
-        before, self._lines = self._lines, panel(*self._seen, width, height)
+        look = self._seen
+        before, self._lines = self._lines, panel(look.view, look.rows, look.expected, width, height, look.odd)
         changed = [
             Region(0, y, width, 1)
             for y in range(max(len(before), len(self._lines)))
