@@ -22,7 +22,7 @@ def compact(value: float) -> str:
         if abs(value) >= unit:
             scaled = value / unit
             return f"{scaled:.{max(0, 2 - int(math.log10(abs(scaled))))}f}{letter}"
-    return f"{value:.0f}"
+    return f"{value:.0f}".replace("-0", "0")
 
 
 def bar(share: float, width: int) -> str:

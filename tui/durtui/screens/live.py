@@ -23,6 +23,7 @@ from durtui.present import arithmetic, compact_table, headline, odds_of
 from durtui.session import LaneView, Phase, Session
 from durtui.widgets.lane_panel import LanePanel, Look
 from durtui.widgets.rail import Rail
+from durtui.widgets.sweep_view import SweepView
 
 LOOKS_PER_S = 15
 ODD_BELOW = 1e-4  # a figure that fewer than one run in ten thousand would show is marked
@@ -32,7 +33,7 @@ REST_S = 0.3  # a scenario is run when its sliders have rested for this long
 class LiveScreen(Screen[None]):
     """The app's main screen over a session, which it starts and restarts."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-small"), (70, "-normal")]  # noqa: RUF012  # as Screen has it
+    HORIZONTAL_BREAKPOINTS = [(0, "-small"), (70, "-medium"), (110, "-wide")]  # noqa: RUF012  # as Screen has it
     VERTICAL_BREAKPOINTS = [(0, "-low"), (14, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "pause", "Pause"),
@@ -41,6 +42,7 @@ class LiveScreen(Screen[None]):
         Binding("left_square_bracket", "speed(-1)", "Slower", key_display="["),
         Binding("right_square_bracket", "speed(1)", "Faster", key_display="]"),
         Binding("e", "export", "Export"),
+        Binding("w", "sweep", "Sweep"),
         Binding("s", "toggle_rail", "Sliders"),
         Binding("up", "app.focus_previous", show=False),
         Binding("down", "app.focus_next", show=False),
@@ -64,6 +66,7 @@ class LiveScreen(Screen[None]):
             for design in self.session.designs:
                 yield LanePanel(design)
             yield Static(id="compact", markup=False)
+            yield SweepView(self.session.designs, self._scenario)
         yield Static(id="arithmetic", markup=False)
         yield Footer()
 
@@ -148,6 +151,7 @@ class LiveScreen(Screen[None]):
     def _scenario_changed(self, event: Rail.ScenarioChanged) -> None:
         self._scenario = event.scenario
         self._look()
+        self.query_one(SweepView).show(event.scenario)
         if self._rest is not None:
             self._rest.stop()
         self._rest = self.set_timer(REST_S, self._start)
@@ -172,6 +176,11 @@ class LiveScreen(Screen[None]):
     def action_speed(self, steps: int) -> None:
         """Faster or slower, by a step of the slider."""
         self.query_one(Rail).nudge_speed(steps)
+
+    def action_sweep(self) -> None:
+        """Show the sweep in the place of the lanes, which go on; or the lanes again."""
+        self.toggle_class("-sweeping")
+        self.call_after_refresh(self.query_one(SweepView).show, self._scenario)
 
     def action_toggle_rail(self) -> None:
         """Show the sliders where there was no room for them, or hide them where there was."""

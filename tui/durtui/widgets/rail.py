@@ -46,13 +46,14 @@ def _scale(name: str, scenario: Scenario) -> Scale:
     return Scale.linear(0.0, 0.5 if value <= 0.5 else 1.0, 0.001, percent=True)
 
 
-def _text(name: str, value: Value) -> str:
+def value_text(name: str, value: Value) -> str:
+    """A parameter's value, or the speed's, as a person reads it."""
     if name == SPEED:
         return speed(value)
     assert value is not None
     if name.endswith("_rate"):
-        return percent(value)
-    return f"${value:.4g}" if name == "cost_per_call_usd" else f"{value:,}"
+        return percent(round(value, 6))
+    return f"${value:.4g}" if name == "cost_per_call_usd" else f"{value:,.0f}"
 
 
 class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
@@ -101,7 +102,7 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
                 _scale(name, self.scenario),
                 value=self.scenario.resolved()[name],
                 default=defaults[name],
-                format_value=lambda value, name=name: _text(name, value),  # type: ignore[misc]  # binds the name
+                format_value=lambda value, name=name: value_text(name, value),  # type: ignore[misc]  # binds the name
                 tooltip=f"{PARAMETERS[name].meaning}. Arrows, drag, or type a number; double click: the default.",
                 id=name,
             )
@@ -110,7 +111,7 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
             SPEED_SCALE,
             value=self._calls_per_s,
             default=DEFAULT_CALLS_PER_S,
-            format_value=lambda value: _text(SPEED, value),
+            format_value=lambda value: value_text(SPEED, value),
             tooltip="calls a second in each lane; changing it restarts nothing",
             id=SPEED,
         )
