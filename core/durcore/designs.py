@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from durcore.errors import Mistake
+from durcore.errors import Mistake, shown
 from durcore.scenario import Scenario
 
 Guard = Literal["none", "key"]
@@ -70,6 +70,6 @@ def find_designs(names: Iterable[str]) -> tuple[Design, ...]:
     found: dict[str, Design] = {}
     for name in names:
         if name not in DESIGNS:
-            raise Mistake(f"design(={name}) must be one of {', '.join(DESIGNS)}")
+            raise Mistake(f"design(={shown(name)}) must be one of {', '.join(DESIGNS)}")
         found[name] = DESIGNS[name]
     return tuple(found.values())

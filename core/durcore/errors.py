@@ -2,6 +2,14 @@
 
 from typing import ClassVar
 
+SHOWN_MAX = 60
+
+
+def shown(value: object) -> str:
+    """A value as an error message quotes it: one short line that cannot steer a terminal, whatever was written."""
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value)[: 2 * SHOWN_MAX])
+    return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + "..."
+
 
 class DurtuiError(Exception):
     """Something a person should read. Its text is one line that names what is wrong and what would be right."""

@@ -7,6 +7,7 @@ processes that run the same job at the same time will both run its steps, so a q
 from __future__ import annotations
 
 import json
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -64,7 +65,7 @@ def run_job(
     """Run a job to its end, from its first step without a checkpoint; run it again after a crash and it resumes.
 
     Each step is called with the state that the step before returned (`state` for the first) and a Context. What it
-    returns is stored as JSON before the next step begins, and the next step sees what JSON gives back, so that a run
+    returns is stored as JSON before the next step begins, and every attempt sees what JSON gives back, so that a run
     that resumed and one that did not see the same. A step that raises is tried up to `retries` times more, after an
     exponential backoff with full jitter from `backoff_s` seconds up; the exception of its last try is raised again and
     the job stays resumable. A finished job calls nothing and reports its stored state.
@@ -74,17 +75,19 @@ def run_job(
     """
     if not 1 <= len(steps) <= STEPS_MAX:
         raise Mistake(f"steps(={len(steps)} of them) must be between 1 and {STEPS_MAX}")
-    if retries < 0 or backoff_s < 0:
-        raise Mistake(f"retries(={retries}) and backoff_s(={backoff_s}) must be at least 0")
+    if retries < 0 or retries != int(retries):
+        raise Mistake(f"retries(={retries}) must be a whole number of at least 0")
+    if not 0 <= backoff_s < math.inf:
+        raise Mistake(f"backoff_s(={backoff_s}) must be at least 0, and finite")
+    given = _stored(state, f"the state that job {name} begins with is")
     with explained(store.path):
         job = store.named_job(name)
         saved = store.saved_steps(job)
         if saved > len(steps):
             raise Mistake(f"job {name} has {saved} steps done, and only {len(steps)} were given")
-        if saved:
-            state = json.loads(store.output(job, saved))
+        stored = store.output(job, saved) if saved else given
         claim = store.begin(job)
-    delivery = _Delivery(name, steps, store, claim, state, sleep=sleep, jitter=jitter, backoff_s=backoff_s)
+    delivery = _Delivery(name, steps, store, claim, stored, sleep=sleep, jitter=jitter, backoff_s=backoff_s)
     return delivery.run(saved, retries)
 
 
@@ -97,7 +100,7 @@ class _Delivery:
         steps: Sequence[Step],
         store: Store,
         claim: Claim,
-        state: Any,
+        stored: bytes,
         *,
         sleep: Callable[[float], None],
         jitter: Callable[[], float],
@@ -107,7 +110,7 @@ class _Delivery:
         self._steps = steps
         self._store = store
         self._claim = claim
-        self._state = state  # what the newest checkpoint holds
+        self._stored = stored  # what the newest checkpoint holds, as JSON
         self._output = b""  # what the newest attempt returned, as JSON
         self._failure: Exception | None = None
         self._attempts = 0
@@ -140,30 +143,26 @@ class _Delivery:
         self._attempts += 1
         function = self._steps[step - 1]
         try:
-            state = function(self._state, Context(job=self._name, step=step, attempt=failures + 1))
+            # Made anew for each attempt: one that changed its state and then failed must not be seen by the next.
+            output = function(json.loads(self._stored), Context(job=self._name, step=step, attempt=failures + 1))
         except Exception as error:  # noqa: BLE001  # whatever a step raises is a failure of the step, to be tried again
             self._failure = error
             return False
-        try:
-            self._output = json.dumps(state, allow_nan=False, separators=(",", ":")).encode()
-        except (TypeError, ValueError, RecursionError) as error:
-            called = getattr(function, "__name__", repr(function))
-            raise UnstorableOutput(
-                f"step {step} ({called}) of job {self._name} returned what JSON cannot hold: {error}"
-            ) from error
+        called = getattr(function, "__name__", repr(function))
+        self._output = _stored(output, f"step {step} ({called}) of job {self._name} returned")
         return True
 
     def _save(self, step: int) -> None:
         with explained(self._store.path):
             self._store.save(self._claim.job, step, self._output)
-        self._state = json.loads(self._output)
+        self._stored = self._output
 
     def _report(self, saved: int) -> JobReport:
         with explained(self._store.path):
             self._store.finish(self._claim.job)
         return JobReport(
             job=self._name,
-            state=self._state,
+            state=json.loads(self._stored),
             delivery=self._claim.delivery,
             skipped_steps=saved,
             attempts=self._attempts,
@@ -174,6 +173,14 @@ class _Delivery:
             self._store.redeliver(self._claim.job)
         assert self._failure is not None
         raise self._failure
+
+
+def _stored(state: Any, whose: str) -> bytes:
+    """A state as JSON. UnstorableOutput where JSON cannot hold it."""
+    try:
+        return json.dumps(state, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UnstorableOutput(f"{whose} what JSON cannot hold: {error}") from error
 
 
 def backoff(failures: int, base_s: float) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from durcore.designs import DEFAULT_DESIGNS, Design, find_designs
-from durcore.errors import Contradiction, Mistake
+from durcore.errors import Contradiction, Mistake, shown
 from durcore.figures import Figures, figures_of, median_figures
 from durcore.lanes import LaneProcess
 from durcore.latency import Latency
@@ -92,10 +92,9 @@ def run_lab(
     """
     scenario = scenario or Scenario()
     chosen = find_designs(designs)
-    if not chosen or not seeds:
-        raise Mistake("a lab needs at least one design and one seed")
-    if len(set(map(check_seed, seeds))) < len(seeds):
-        raise Mistake(f"seeds(={list(seeds)}) must differ: a replication with the same seed is the same run")
+    if not chosen:
+        raise Mistake("a lab needs at least one design")
+    check_seeds(seeds)
     directory = RunDirectory.create(run_dir, scenario, chosen, seeds)
     try:
         replications = _run_lanes(scenario, chosen, seeds, directory, on_progress)
@@ -105,6 +104,14 @@ def run_lab(
     if directory.temporary:
         directory.remove()
     return collect(scenario, seeds, chosen, replications)
+
+
+def check_seeds(seeds: Sequence[int]) -> None:
+    """Raise Mistake unless there is a seed, each is one, and all differ."""
+    if not seeds:
+        raise Mistake("a lab needs at least one seed")
+    if len(set(map(check_seed, seeds))) < len(seeds):
+        raise Mistake(f"seeds(={shown(list(seeds))}) must differ: a replication with the same seed is the same run")
 
 
 def collect(

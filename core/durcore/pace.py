@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 UNLIMITED_BATCH = 256  # calls between two looks at the inbox: about 3 ms, so that a command never waits
+PACED_BATCH = 10 * UNLIMITED_BATCH
 TICK_S = 0.02  # how long a paced lane sleeps at the least: 50 small batches a second look like a stream
 BURST_S = 0.1  # a lane that was held up does not make up for more than this
 
@@ -38,8 +39,8 @@ class Pace:
         if self._calls_per_s is None:
             return calls + UNLIMITED_BATCH
         self._credit += passed_s * self._calls_per_s
-        whole = math.floor(self._credit)
-        self._credit -= whole
+        whole = min(math.floor(self._credit), PACED_BATCH)
+        self._credit = min(self._credit - whole, max(BURST_S * self._calls_per_s, 1.0))
         return calls + whole
 
     def wait_s(self) -> float | None:
@@ -50,4 +51,7 @@ class Pace:
             return None
         if self._calls_per_s is None:
             return 0
-        return max(TICK_S, min(BURST_S, (1 - self._credit) / self._calls_per_s))
+        if self._credit >= 1:
+            return 0
+        # Half a burst at the most: what is slept too long beyond it would be lost.
+        return max(TICK_S, min(BURST_S / 2, (1 - self._credit) / self._calls_per_s))

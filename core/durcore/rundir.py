@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import time
@@ -87,7 +88,9 @@ def bytes_needed(scenario: Scenario, design: Design) -> int:
     job_bytes = JOB_ROW_BYTES
     if design.checkpoints:
         row = CHECKPOINT_ROW_BYTES + scenario.output_bytes
-        job_bytes += scenario.steps * (row if row < PAGE_BYTES else -(-row // PAGE_BYTES) * PAGE_BYTES)
+        # A page holds whole rows; a longer row takes whole pages of its own.
+        room = PAGE_BYTES / (PAGE_BYTES // row) if row <= PAGE_BYTES else -(-row // PAGE_BYTES) * PAGE_BYTES
+        job_bytes += math.ceil(scenario.steps * room)
     if design.guard != "none":
         job_bytes += CHECKPOINT_ROW_BYTES
     return scenario.jobs * job_bytes * 5 // 4 + WAL_BYTES + ledger_bytes(scenario.jobs, scenario.steps)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from durcore.errors import InvalidScenario, NotYet
+from durcore.errors import InvalidScenario, NotYet, shown
 
 CrashPoint = Literal["before-work", "after-key", "after-work", "after-checkpoint", "anywhere"]
 Synchronous = Literal["off", "normal", "full"]
@@ -49,7 +50,7 @@ class Parameter:
         try:
             return self.kind(text)
         except ValueError:
-            raise InvalidScenario(f"{self.name}(={text}) must be {self.rule}") from None
+            raise InvalidScenario(f"{self.name}(={shown(text)}) must be {self.rule}") from None
 
     def check(self, value: object) -> None:
         """Raise InvalidScenario with name, value and rule unless `value` is one that this parameter may have."""
@@ -58,9 +59,9 @@ class Parameter:
         elif isinstance(value, bool) or not isinstance(value, int if self.kind is int else (int, float)):
             ok = False
         else:
-            ok = math.isfinite(value) and self.low <= value <= self.high
+            ok = self.low <= value <= min(self.high, sys.float_info.max)  # neither infinite nor NaN
         if not ok:
-            raise InvalidScenario(f"{self.name}(={value}) must be {self.rule}")
+            raise InvalidScenario(f"{self.name}(={shown(value)}) must be {self.rule}")
 
 
 def _count(default: int | None, low: int, high: int, meaning: str) -> Any:
@@ -152,7 +153,7 @@ class Scenario:
         """A scenario from named values, as a file or a snapshot holds them. An unknown name raises InvalidScenario."""
         for name in values:
             if name not in PARAMETERS:
-                raise InvalidScenario(f"{name} is not a parameter; there are {', '.join(PARAMETERS)}")
+                raise InvalidScenario(f"{shown(name)} is not a parameter; there are {', '.join(PARAMETERS)}")
         return cls(**values)
 
 

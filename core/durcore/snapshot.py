@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from durcore.errors import Mistake, NotVerified
-from durcore.lab import LabResult, Replication, run_lab
+from durcore.errors import Mistake, NotVerified, shown
+from durcore.lab import LabResult, Replication, check_seeds, run_lab
 from durcore.scenario import Scenario
 from durcore.store import sqlite_version
 from durcore.theory import Expectation
@@ -25,6 +25,7 @@ SCHEMA = "durtui.snapshot/1"
 SIZE_MAX = 16 << 20  # a snapshot from a stranger: ten thousand replications fit
 EXPECTATION_TOLERANCE = 1e-9
 SCORE_TOLERANCE = 1e-6  # a z-score is a small difference of large numbers
+LEAD_IN = 20  # characters shown of what two long texts have in common before they part
 DERIVED = (".expected.", ".z.", ".tail_p.")  # of the theory: real numbers, which may differ in their last digits
 MEASURED = frozenset({"checkpoint_write_us", "elapsed_s", "environment"})  # differs from run to run and is not verified
 
@@ -112,13 +113,17 @@ def _replication(replication: Replication) -> dict[str, Any]:
 
 def reproduce(result: LabResult) -> str:
     """The one command that gives this result again."""
+    _check_consecutive(result.seeds)
     first, count = result.seeds[0], len(result.seeds)
-    if result.seeds != tuple(range(first, first + count)):
-        raise Mistake(f"seeds(={list(result.seeds)}) must follow one another for a command to give them")
     words = ["durtui", "run", *result.scenario.flags(), "--seed", str(first), "--replications", str(count)]
     for name in result:
         words += ["--design", name]
     return " ".join(words)
+
+
+def _check_consecutive(seeds: Sequence[int]) -> None:
+    if not seeds or list(seeds) != list(range(seeds[0], seeds[0] + len(seeds))):
+        raise Mistake(f"seeds(={shown(list(seeds))}) must follow one another for a command to give them")
 
 
 def verify(data: bytes, on_progress: Callable[[int, int], None] | None = None) -> LabResult:
@@ -135,7 +140,7 @@ def verify(data: bytes, on_progress: Callable[[int, int], None] | None = None) -
         on_progress=on_progress,
     )
     for path, there, here in differences(tree, as_snapshot(result, Path.cwd())):
-        raise NotVerified(f"{path} is {_shown(there)} in the snapshot, and this run gives {_shown(here)}")
+        raise NotVerified("{} is {} in the snapshot, and this run gives {}".format(path, *_shown_apart(there, here)))
     return result
 
 
@@ -153,6 +158,8 @@ def _parse(data: bytes) -> tuple[dict[str, Any], _Entry]:
         raise Mistake(
             "this snapshot was taken while its run was under way, so its figures are not final; run its command"
         )
+    check_seeds(entry.seeds)
+    _check_consecutive(entry.seeds)
     if entry.interventions:
         raise Mistake("interventions are not yet built; this version verifies runs without them")
     return tree, entry
@@ -164,7 +171,8 @@ def differences(there: Any, here: Any, path: str = "") -> Iterator[tuple[str, An
     What was measured is passed over, and so is what only `there` has: a newer version may have added it.
     """
     if isinstance(here, dict) and isinstance(there, dict):
-        for key, value in here.items():
+        # The command follows from the rest: where it differs, its cause is the better thing to name.
+        for key, value in sorted(here.items(), key=lambda item: item[0] == "command"):
             if key in MEASURED:
                 continue
             inner = f"{path}.{key}" if path else key
@@ -183,10 +191,14 @@ def _same(there: Any, here: Any, path: str) -> bool:
     return bool(there == here) and isinstance(there, bool) == isinstance(here, bool)
 
 
-def _shown(value: Any) -> str:
-    """A value from a file as one short line: nothing in it can steer a terminal."""
-    text = ascii(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _shown_apart(there: Any, here: Any) -> tuple[str, str]:
+    """Two values that differ, each as one short line that shows where. Nothing of a file can steer a terminal."""
+    texts = ascii(there), ascii(here)
+    pairs = zip(*texts, strict=False)
+    same = next((i for i, (a, b) in enumerate(pairs) if a != b), min(map(len, texts)))
+    if same > 2 * LEAD_IN:
+        texts = tuple(f"'...{text[same - LEAD_IN :]}" for text in texts)  # type: ignore[assignment]  # two again
+    return shown(texts[0]), shown(texts[1])
 
 
 def filesystem_of(path: Path) -> str:

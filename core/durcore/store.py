@@ -22,7 +22,6 @@ from durcore.scenario import Locking, Synchronous
 APPLICATION_ID = int.from_bytes(b"durt")  # in the file's header, so that a foreign database is told from ours
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_MS = 5000
-SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 class Claim(NamedTuple):
@@ -63,7 +62,7 @@ class Store:
             raise StoreError(f"{path} exists already")
         with explained(path):
             connection = apsw.Connection(str(path))
-            # Before WAL: the header then stands in the file itself from the first moment, for `_check` to read.
+            # Before WAL, so that the file is a store or nothing from its first moment.
             with connection:
                 connection.execute(files("durcore").joinpath("schema.sql").read_text())
                 connection.pragma("application_id", APPLICATION_ID)
@@ -206,20 +205,25 @@ def _connect(path: Path, synchronous: Synchronous, locking: Locking) -> apsw.Con
 
 
 def _check(path: Path) -> None:
-    """Raise StoreError unless `path` is a sound store of this version. Reads only."""
-    with path.open("rb") as file:
-        header = file.read(100)
-    if len(header) < 100 or not header.startswith(SQLITE_MAGIC) or header[68:72] != APPLICATION_ID.to_bytes(4):
-        raise StoreError(f"{path} is not a durtui store; it is left as it is")
-    version = int.from_bytes(header[60:64])
-    if version != SCHEMA_VERSION:
-        age = "a newer" if version > SCHEMA_VERSION else "an older"
-        raise StoreError(f"{path} was made by {age} durtui (schema {version}, this one reads {SCHEMA_VERSION})")
+    """Raise StoreError unless `path` is a sound store of this version. Reads only.
+
+    It reads by SQLite alone: a process that closes a file of its own gives away every POSIX lock that it has on that
+    file, those of an open store included, and acknowledged rows could then be lost.
+    """
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        if (verdict := connection.pragma("quick_check(1)")) != "ok":
-            raise StoreError(f"{path} is corrupt ({verdict}); it is left as it is")
+        if connection.pragma("application_id") != APPLICATION_ID:
+            raise StoreError(f"{path} is not a durtui store; it is left as it is")
+        version = connection.pragma("user_version")
+        if version != SCHEMA_VERSION:
+            age = "a newer" if version > SCHEMA_VERSION else "an older"
+            raise StoreError(f"{path} was made by {age} durtui (schema {version}, this one reads {SCHEMA_VERSION})")
+        ((verdict,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+        if verdict != "ok":
+            raise StoreError(f"{path} is corrupt ({' '.join(str(verdict).split())}); it is left as it is")
+    except apsw.NotADBError:
+        raise StoreError(f"{path} is not a durtui store; it is left as it is") from None
     finally:
         connection.close()
 
