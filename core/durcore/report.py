@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -66,12 +67,11 @@ def columns(result: LabResult) -> list[Column]:
 
 
 def write_latency(design: DesignResult) -> tuple[float, float] | None:
-    """Median and p99 of a checkpoint write, µs, each the middle one of the replications. None: no writes."""
+    """Median and p99 of a checkpoint write, µs, each the median of the replications. None: no writes."""
     latencies = [r.checkpoint_write_us for r in design.replications if r.checkpoint_write_us is not None]
     if not latencies:
         return None
-    middle = len(latencies) // 2
-    return sorted(each.median for each in latencies)[middle], sorted(each.p99 for each in latencies)[middle]
+    return statistics.median(each.median for each in latencies), statistics.median(each.p99 for each in latencies)
 
 
 def as_markdown(result: LabResult) -> str:

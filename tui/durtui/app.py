@@ -16,7 +16,7 @@ from textual.screen import Screen
 from durcore.designs import find_designs
 from durcore.scenario import Scenario
 from durtui.console import complain
-from durtui.hangup import watch_terminal
+from durtui.hangup import insist, watch_terminal
 from durtui.screens.live import LiveScreen
 from durtui.session import Session
 from durtui.widgets.rail import DEFAULT_CALLS_PER_S
@@ -28,7 +28,7 @@ class DurtuiApp(App[None]):
     TITLE = "durtui"
     CSS_PATH = Path(__file__).with_name("durtui.tcss")  # whole, for subclasses in other folders
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "quit", "Quit"),
+        Binding("q", "quit", "Quit", show=False),
         Binding("ctrl+c", "quit", "Quit", show=False, priority=True),  # Textual's own only shows a toast
     ]
 
@@ -45,7 +45,11 @@ class DurtuiApp(App[None]):
         """Let a signal end the app as a key does: with the terminal restored."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.exit, None, 128 + number)
+            loop.add_signal_handler(number, self._end, 128 + number)
+
+    def _end(self, code: int) -> None:
+        insist(self._session.close, code)
+        self.exit(return_code=code)
 
     @classmethod
     def open(cls, scenario: Scenario, *, seed: int, designs: Sequence[str]) -> int:

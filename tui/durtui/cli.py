@@ -7,7 +7,7 @@ import signal
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
@@ -42,6 +42,7 @@ app = App(
     help_format="plaintext",
     print_error=False,
     exit_on_error=False,
+    suppress_keyboard_interrupt=False,
 )
 
 
@@ -164,16 +165,14 @@ def _run(scenario: Scenario, seed: int, replications: int, designs: tuple[str, .
         return run_lab(scenario, range(seed, seed + replications), designs, run_dir=run_dir, on_progress=on_progress)
 
 
-def main() -> NoReturn:
-    """Run the command; end with its exit code."""
-    sys.exit(_main(sys.argv[1:]))
-
-
-def _main(words: list[str]) -> int:
-    for signal_ in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(signal_, signal.default_int_handler)  # ends the lanes as Ctrl-C does
+def main(words: list[str]) -> int:
+    """Run the command; return its exit code."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup: who started it wants it to survive
+            signal.signal(number, signal.default_int_handler)  # ends the lanes as Ctrl-C does
     try:
         app(words)
+        sys.stdout.flush()
     except UnusedCliTokensError as error:
         complain(f"{(error.unused_tokens or words)[0]} is no command of durtui; see durtui --help")
         return Mistake.exit_code
@@ -186,15 +185,18 @@ def _main(words: list[str]) -> int:
     except KeyboardInterrupt as error:
         _explain("interrupted", error)
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads; the last flush must not fail
+    except OSError as error:
+        _abandon_stdout()
+        if not isinstance(error, BrokenPipeError):
+            complain(f"{error.filename or 'standard output'} cannot be written: {error.strerror}")
         return 1
     return 0
 
 
+def _abandon_stdout() -> None:
+    """Let the interpreter's last flush go nowhere: what it would say has been said."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _explain(message: str, error: BaseException) -> None:
     complain("; ".join([message, *getattr(error, "__notes__", [])]))
-
-
-if __name__ == "__main__":
-    main()

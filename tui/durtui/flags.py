@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from durcore.designs import DEFAULT_DESIGNS, DESIGNS, find_designs
-from durcore.errors import Mistake
+from durcore.errors import DurtuiError, Mistake
 from durcore.lab import DEFAULT_SEEDS
 from durcore.scenario import PARAMETERS, SEED, Scenario
 from durcore.scenario import Parameter as Field
@@ -99,5 +99,8 @@ def write_outputs(files: Mapping[str, str | None], texts: Mapping[str, Callable[
         if file == "-":
             sys.stdout.write(texts[kind]())
         elif file is not None:
-            Path(file).write_text(texts[kind](), encoding="utf-8")
+            try:
+                Path(file).write_text(texts[kind](), encoding="utf-8")
+            except OSError as error:
+                raise DurtuiError(f"{kind}(={file}) cannot be written: {error.strerror}") from error
     return "-" in files.values()

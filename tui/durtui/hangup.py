@@ -2,7 +2,8 @@
 
 A signal asks the app to exit, which restores the terminal. But a terminal that vanished needs no restoring, may have
 sent its signal to nobody (nohup), and may leave the app's loop writing into nothing: so a thread of its own polls the
-terminal, and ends the process when it hangs up.
+terminal, and ends the process when it hangs up. And a terminal that has stalled takes no more output, on which an app
+that was asked to exit would wait: so it is given a little time, and then ended.
 """
 
 from __future__ import annotations
@@ -10,24 +11,39 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 from collections.abc import Callable
 
 POLL_MS = 250
-CLEAN_UP_WITHIN_S = 2.0
-EXIT_CODE = 129  # as if SIGHUP had ended the process
+WITHIN_S = 2.0  # for an app to exit when asked, and again for the clean-up when it has not
+HANGUP_CODE = 129  # as if SIGHUP had ended the process
 
 
 def watch_terminal(fd: int, clean_up: Callable[[], None]) -> None:
     """End this process soon after the terminal `fd` hangs up, giving `clean_up` two seconds before."""
-    threading.Thread(target=_watch, args=(fd, clean_up), name="watch-terminal", daemon=True).start()
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(fd, 0)  # a hang-up is told unasked
+        while not poll.poll(POLL_MS):
+            pass
+        _end(clean_up, HANGUP_CODE)
+
+    threading.Thread(target=watch, name="watch-terminal", daemon=True).start()
 
 
-def _watch(fd: int, clean_up: Callable[[], None]) -> None:
-    poll = select.poll()
-    poll.register(fd, 0)  # a hang-up is told unasked
-    while not poll.poll(POLL_MS):
-        pass
+def insist(clean_up: Callable[[], None], code: int) -> None:
+    """End this process with `code` unless it ends by itself within two seconds."""
+
+    def wait() -> None:
+        time.sleep(WITHIN_S)
+        _end(clean_up, code)
+
+    threading.Thread(target=wait, name="insist-on-exit", daemon=True).start()
+
+
+def _end(clean_up: Callable[[], None], code: int) -> None:
     cleaner = threading.Thread(target=clean_up, daemon=True)
     cleaner.start()
-    cleaner.join(CLEAN_UP_WITHIN_S)
-    os._exit(EXIT_CODE)
+    cleaner.join(WITHIN_S)
+    os._exit(code)

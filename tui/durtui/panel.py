@@ -23,6 +23,7 @@ Line = tuple[tuple[str, Role], ...]
 BLANK: Line = (("", "label"),)
 BIG_ROWS = 3
 BESIDE = 32  # cells from which a label stands beside its big digits, where it else stands above them
+LABEL_CELLS = 5  # what a label keeps beside a figure in full; with less room the figure is written short
 ODD = "‼"  # marks an expectation that the figure is too far from
 
 
@@ -134,8 +135,10 @@ def _expected(row: Row, expected: Expectation, width: int, odd: Collection[str])
 
 def _small(row: Row, figures: Figures, width: int) -> Line:
     full, short = _texts(row, figures)
-    text = full if len(full) <= width - 2 else short
-    room = max(width - len(text) - 1, 0)
+    text = full if len(full) <= width - LABEL_CELLS else short
+    room = width - len(text) - 1
+    if room < 1:
+        return ((text[:width].rjust(width), _role(row, figures)),)
     return ((f"{row.label[:room]:<{room}} ", "label"), (text, _role(row, figures)))
 
 

@@ -13,15 +13,17 @@ from durtui.session import LaneView, Phase, Session
 
 UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 EIGHTHS = " ▏▎▍▌▋▊▉█"
+COMPACT_CELLS = 6  # what a compact number takes at the most, with its sign
 ADVISE_BELOW = 0.9  # the share of jobs that survive their first attempt, from which retrying whole jobs grows dear
 
 
 def compact(value: float) -> str:
-    """A number in at most five characters below a million millions: 999, 1.17k, 24.3k, 1.00M."""
+    """A number in three digits, and at most five characters below a million millions: 999, 1.17k, 24.3k, 1.00M."""
+    value = float(f"{value:.3g}")
     for unit, letter in UNITS:
         if abs(value) >= unit:
             scaled = value / unit
-            return f"{scaled:.{max(0, 2 - int(math.log10(abs(scaled))))}f}{letter}"
+            return f"{scaled:.{max(2 - int(math.log10(abs(scaled))), 0)}f}{letter}"
     return f"{value:.0f}".replace("-0", "0")
 
 
@@ -33,7 +35,7 @@ def bar(share: float, width: int) -> str:
 
 def percent_done(share: float) -> str:
     """The share as a whole percentage, 100 % only when nothing is left."""
-    return f"{int(share * 100)} %"
+    return f"{int(share * 100 + 1e-9)} %"  # 29 of 100 are 28.999… in binary
 
 
 def expectation(moment: Moment, *, money: bool, width: int) -> str:
@@ -92,11 +94,15 @@ def _plural(noun: str, count: int) -> str:
 
 
 def write_times(latency: Latency | None, width: int) -> str:
-    """Median and 99th percentile of the checkpoint writes."""
+    """Median and 99th percentile of the checkpoint writes, as far as `width` cells have room for them."""
     if latency is None:
-        return "no checkpoints" if width >= len("no checkpoints") else "none"
-    full = f"write {latency.median:.1f} µs  p99 {latency.p99:.0f}"
-    return full if len(full) <= width else f"{latency.median:.1f}/{latency.p99:.0f} µs"
+        forms = ("no checkpoints", "none")
+    else:
+        forms = (
+            f"write {latency.median:.1f} µs  p99 {latency.p99:.0f}",
+            f"{latency.median:.1f}/{latency.p99:.0f} µs",
+        )
+    return next((form for form in forms if len(form) <= width), "")
 
 
 def speed(calls_per_s: float | None) -> str:
@@ -115,20 +121,26 @@ def status(views: Sequence[LaneView]) -> str:
     failed = [view for view in views if view.phase is Phase.FAILED]
     if failed:
         return f"{len(failed)} of {len(views)} lanes failed"
-    share = sum(view.ended for view in views) / sum(view.jobs for view in views)
+    done = percent_done(sum(view.ended for view in views) / sum(view.jobs for view in views))
     if all(view.phase is Phase.DONE for view in views):
         return "done"
     order = list(Phase)
     phase = min((view.phase for view in views), key=order.index)
-    return f"{phase.value} {percent_done(share)}"
+    return f"{phase.value} {done}"
 
 
 def compact_table(views: Sequence[LaneView], width: int, height: int) -> list[str]:
-    """Every lane in a few columns of a small terminal: a figure a line, a lane a column; or what fits of it."""
+    """Every lane in a few columns of a small terminal: a figure a line, a lane a column; or what fits of it.
+
+    Where a job was lost or dead-lettered the stricter waste stands before the other.
+    """
     if not views or width < 1 or height < 1:
         return []
-    label_width = 10 if width >= 40 else 5 if width >= 24 else 0
-    cell = max((width - label_width) // len(views), 1)
+    count = len(views)
+    label_width = min(10, width - count * (COMPACT_CELLS + 1))
+    label_width = label_width if label_width >= 4 else 0
+    # Columns stand one cell apart, the labels too where there is room for them.
+    cell = max((width - label_width - count) // count if label_width else (width - count + 1) // count, 1)
     picks: list[tuple[str, Callable[[LaneView], str]]] = [
         ("", lambda view: view.design.short),
         ("done", lambda view: view.phase.value if view.phase is Phase.FAILED else percent_done(view.share)),
@@ -138,8 +150,10 @@ def compact_table(views: Sequence[LaneView], width: int, height: int) -> list[st
         ("wasted $", lambda view: compact(view.figures.wasted_cost_usd)),
         ("calls", lambda view: compact(view.figures.model_calls)),
     ]
+    if any(view.figures.lost or view.figures.dead_lettered for view in views):
+        picks.insert(5, ("unprod. $", lambda view: compact(view.figures.unproductive_cost_usd)))
     lines = []
     for label, text in picks[:height]:
-        cells = "".join(f" {text(view)[: cell - 1]:>{cell - 1}}" for view in views)
-        lines.append(f"{label[:label_width]:<{label_width}}{cells}"[:width])
+        cells = " ".join(f"{text(view)[:cell]:>{cell}}" for view in views)
+        lines.append(f"{label[:label_width]:<{label_width}} {cells}"[:width] if label_width else cells[:width])
     return lines

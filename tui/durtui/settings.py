@@ -11,7 +11,7 @@ from typing import Any
 
 from platformdirs import user_config_path
 
-from durcore.errors import InvalidScenario, Mistake
+from durcore.errors import InvalidScenario, Mistake, shown
 from durcore.scenario import PARAMETERS, Scenario
 
 FILE_NAME = "durtui.toml"
@@ -48,11 +48,11 @@ def _from_file(config: Path | None) -> dict[str, Any]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Mistake(f"{path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Mistake(f"{path} is not TOML: {error}") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or beyond what Python reads
+        raise Mistake(f"{path} is not TOML: {shown(error)}") from error
     for name, value in values.items():
         if name not in PARAMETERS:
-            raise Mistake(f"{path}: unknown key {name}; there are {', '.join(PARAMETERS)}")
+            raise Mistake(f"{path}: unknown key {shown(name)}; there are {', '.join(PARAMETERS)}")
         with _named(str(path)):
             PARAMETERS[name].check(value)
     return values

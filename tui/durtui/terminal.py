@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import locale
 import os
 import sys
@@ -22,5 +23,6 @@ def why_headless() -> str | None:
 
 
 def prints_unicode() -> bool:
-    """Whether the locale can print box drawings and µ: the locale itself, since Python may claim UTF-8 on its own."""
-    return locale.getencoding().lower().replace("-", "").replace("_", "") == "utf8"
+    """Whether box drawings and µ can be printed, by the locale (Python may claim UTF-8 on its own) and by Python."""
+    encodings = (locale.getencoding(), getattr(sys.stdout, "encoding", None) or "ascii")
+    return all(codecs.lookup(encoding).name == "utf-8" for encoding in encodings)

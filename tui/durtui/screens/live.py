@@ -36,11 +36,12 @@ class LiveScreen(Screen[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-small"), (70, "-medium"), (110, "-wide")]  # noqa: RUF012  # as Screen has it
     VERTICAL_BREAKPOINTS = [(0, "-low"), (14, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "app.quit", "Quit"),  # first, so that a narrow footer shows it
         Binding("space", "pause", "Pause"),
         Binding("full_stop", "step", "Step", key_display="."),
         Binding("r", "restart", "Restart"),
-        Binding("left_square_bracket", "speed(-1)", "Slower", key_display="["),
-        Binding("right_square_bracket", "speed(1)", "Faster", key_display="]"),
+        Binding("left_square_bracket", "speed(-1)", "Slower", show=False),
+        Binding("right_square_bracket", "speed(1)", "Faster", show=False),
         Binding("e", "export", "Export"),
         Binding("w", "sweep", "Sweep"),
         Binding("s", "toggle_rail", "Sliders"),
@@ -80,7 +81,9 @@ class LiveScreen(Screen[None]):
         try:
             self.session.start(self._scenario)
         except DurtuiError as error:
-            self.notify(str(error), title="This cannot run", severity="error", timeout=10)
+            for panel in self.query(LanePanel):
+                panel.clear()
+            self.notify(str(error), title="This cannot run", severity="error", timeout=10, markup=False)
         self._look()
 
     def _look(self) -> None:
@@ -196,6 +199,6 @@ class LiveScreen(Screen[None]):
         try:
             folder = export(self.session.result(), self.app.export_screenshot(), directory.path, Path.cwd())
         except DurtuiError as error:
-            self.notify(str(error), title="Nothing was exported", severity="error", timeout=10)
+            self.notify(str(error), title="Nothing was exported", severity="error", timeout=10, markup=False)
             return
         self.notify(f"JSON, Markdown, CSV and SVG in {folder}", title="Exported", markup=False)

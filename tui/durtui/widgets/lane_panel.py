@@ -66,6 +66,13 @@ class LanePanel(Widget):
         self._seen = look
         self._redraw()
 
+    def clear(self) -> None:
+        """Draw nothing: there is no lane."""
+        self._seen = None
+        self._lines = []
+        self.border_subtitle = ""
+        self.refresh()
+
     def on_resize(self, event: events.Resize) -> None:
         """Lay the newest look out anew."""
         fits = len(self._design.title) <= self.content_size.width

@@ -131,7 +131,7 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
         try:
             self.scenario = replace(self.scenario, **changes)
         except InvalidScenario as broken:
-            self.notify(str(broken), severity="warning")
+            self.notify(str(broken), severity="warning", markup=False)
             event.slider.value = self.scenario.resolved()[name]
             return
         email = self.query_one("#email_step", Slider)
