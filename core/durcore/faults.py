@@ -6,12 +6,14 @@ this scalar generator; the model has a vectorised twin of its own, so that a lan
 
 from enum import IntEnum
 
-from durcore.scenario import Scenario, check_seed
+from durcore.scenario import CrashPoint, Scenario, check_seed
 
 MASK = 2**64 - 1
 GOLDEN_GAMMA = 0x9E3779B97F4A7C15
 MIX_1 = 0xBF58476D1CE4E5B9
 MIX_2 = 0x94D049BB133111EB
+
+CRASH_POINTS: tuple[CrashPoint, ...] = ("before-work", "after-key", "after-work", "after-checkpoint")
 
 
 class Purpose(IntEnum):
@@ -42,12 +44,13 @@ def mix64(z: int) -> int:
 class FaultPlan:
     """The faults of one replication: the same for every design that is run with `seed`."""
 
-    __slots__ = ("_crash_from", "_key", "_transient_below")
+    __slots__ = ("_crash_from", "_crash_point", "_key", "_transient_below")
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         self._key = mix64((check_seed(seed) + 1) * GOLDEN_GAMMA & MASK)
         self._transient_below = scenario.transient_rate
         self._crash_from = 1 - scenario.crash_rate
+        self._crash_point = scenario.crash_point
 
     def draw(self, purpose: Purpose, job: int, step: int, n: int) -> float:
         """The uniform number in [0, 1) at an address; `job` and `step` count from 1, `n` from 0."""
@@ -67,3 +70,9 @@ class FaultPlan:
         if u >= self._crash_from:
             return Fate.CRASH
         return Fate.SUCCESS
+
+    def crash_point(self, job: int, step: int, n: int) -> CrashPoint:
+        """Where in the attempt at this address a crash lands: at the scenario's point, or anywhere among the four."""
+        if self._crash_point != "anywhere":
+            return self._crash_point
+        return CRASH_POINTS[int(len(CRASH_POINTS) * self.draw(Purpose.CRASH_POINT, job, step, n))]

@@ -116,16 +116,13 @@ class Scenario:
             parameter.check(value)
         if self.email_step is not None and self.email_step > self.steps:
             raise InvalidScenario(f"email_step(={self.email_step}) must be between 1 and steps(={self.steps})")
-        # The tolerance is for decimals whose sum is one on paper and a hair more in binary.
-        if self.transient_rate + self.crash_rate > 1 + 1e-12:
+        if self.transient_rate + self.crash_rate > 1:
             raise InvalidScenario(
                 f"transient_rate(={self.transient_rate}) + crash_rate(={self.crash_rate}) must be at most 1"
             )
         self._refuse_what_is_not_built()
 
     def _refuse_what_is_not_built(self) -> None:
-        if self.crash_point != "after-work":
-            raise NotYet(f"crash_point(={self.crash_point}) is not yet built; this version runs after-work")
         if self.poison_rate > 0:
             raise NotYet(f"poison_rate(={self.poison_rate}) is not yet built; this version runs 0")
         if self.crash_mode != "raise":

@@ -15,6 +15,7 @@ from durcore.figures import Tally
 from durcore.latency import LatencyHistogram
 from durcore.ledger import Ledger
 from durcore.runner import Attempt, RecordKey, Request, Save, SendEmail, deliver
+from durcore.scenario import CrashPoint
 from durcore.store import Claim, Store
 
 
@@ -51,31 +52,36 @@ class Worker:
 
     def _drive(self, job: int, runner: Generator[Request, bool, bool]) -> Generator[None, None, bool]:
         """Do what the runner asks until its delivery is over; raise Crash where the fault plan says that it dies."""
-        policy, tally, fate_of, bill = self.policy, self.tally, self.plan.fate, self.ledger.bill
+        tally = self.tally
         n = 0
-        dying = False  # an attempt is to end in a crash, once its work is done
+        dying: CrashPoint | None = None  # where the present attempt is to end in a crash
         answer = True
-        request = next(runner)
         try:
+            request = next(runner)
             while True:
                 kind = type(request)
                 if kind is Attempt:
                     if dying:
                         raise Crash
                     yield
-                    n = bill(job, request.step)
+                    n = self.ledger.bill(job, request.step)
                     tally.model_calls += 1
-                    fate = fate_of(job, request.step, n)
-                    dying = fate is Fate.CRASH
+                    fate = self.plan.fate(job, request.step, n)
                     answer = fate is not Fate.TRANSIENT
-                    if fate is Fate.SUCCESS and not policy.checkpoints:
+                    if fate is Fate.CRASH:
+                        dying = self._crash_point(job, request.step, n)
+                    elif answer and not self.policy.checkpoints:
                         tally.open_steps += 1
                 elif kind is Save:
-                    if dying:
+                    if dying == "after-work":
                         raise Crash
                     self._save(job, request.step)
+                    if dying:
+                        raise Crash
                 elif kind is RecordKey:
                     answer = self.store.record_key(job, request.step, n)
+                    if dying == "after-key":
+                        raise Crash
                 elif kind is SendEmail:
                     self._send_email(job)
                 # Wait is for a worker in real time: a lab's clock is the count of its calls.
@@ -85,6 +91,14 @@ class Worker:
                 raise Crash from None
             completed: bool = end.value
             return completed
+
+    def _crash_point(self, job: int, step: int, n: int) -> CrashPoint:
+        """Where this attempt crashes, once the work before that point is done; at once where there is none."""
+        point = self.plan.crash_point(job, step, n)
+        records_key = self.policy.guard == "key" and step == self.policy.effect_step
+        if point == "before-work" or (point == "after-key" and not records_key):
+            raise Crash
+        return point
 
     def _save(self, job: int, step: int) -> None:
         start = perf_counter_ns()

@@ -24,21 +24,25 @@ from durcore.lab import run_lab
 from durcore.scenario import Scenario
 
 DURTUI = str(Path(sys.executable).with_name("durtui"))
-# Takes the terminal for its own, as a login does, ignores the signals that it is told to, and becomes the command.
+# Takes the terminal for its own, as a login does (or leaves it, and is then told of no hang-up), ignores the signals
+# that it is told to, and becomes the command.
 LAUNCHER = """
 import fcntl, os, signal, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-for number in sys.argv[1].split():
+if sys.argv[1] == "own":
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+for number in sys.argv[2].split():
     signal.signal(int(number), signal.SIG_IGN)
-os.execv(sys.argv[2], sys.argv[2:])
+os.execv(sys.argv[3], sys.argv[3:])
 """
 ALTERNATE_SCREEN, MOUSE_MODES, CURSOR = 1049, (1000, 1002, 1003, 1006, 1015), 25
 
 
 class Terminal:
-    """A command on a pseudo-terminal of its own, which it controls; its screen as a person sees it."""
+    """A command on a pseudo-terminal of its own; its screen as a person sees it."""
 
-    def __init__(self, words: Sequence[str], size: tuple[int, int], ignored: Sequence[signal.Signals]) -> None:
+    def __init__(
+        self, words: Sequence[str], size: tuple[int, int], ignored: Sequence[signal.Signals], *, own: bool
+    ) -> None:
         columns, rows = size
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -50,7 +54,7 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         numbers = " ".join(str(number.value) for number in ignored)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", LAUNCHER, numbers, *words],
+            [sys.executable, "-c", LAUNCHER, "own" if own else "", numbers, *words],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -165,8 +169,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
         size: tuple[int, int] = (120, 36),
         command: Sequence[str] = (DURTUI,),
         ignored: Sequence[signal.Signals] = (),
+        own: bool = True,
     ) -> Terminal:
-        opened.append(Terminal([*command, *words], size, ignored))
+        opened.append(Terminal([*command, *words], size, ignored, own=own))
         return opened[-1]
 
     yield open_
@@ -224,12 +229,16 @@ def test_quitting_while_paused_or_done_leaves_nothing_behind(app: Open, processe
 # The terminal vanishes
 
 
-@pytest.mark.parametrize("ignored", [(), (signal.SIGHUP,)], ids=["SIGHUP as it is", "SIGHUP ignored"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"ignored": [signal.SIGHUP]}, {"own": False}],
+    ids=["SIGHUP as it is", "SIGHUP ignored", "nobody sends SIGHUP"],
+)
 @pytest.mark.parametrize("stalled", [False, True], ids=["reading", "stalled"])
 def test_when_the_terminal_vanishes_app_and_lanes_end(
-    ignored: Sequence[signal.Signals], stalled: bool, app: Open, processes: Processes, runs: Runs
+    options: dict[str, object], stalled: bool, app: Open, processes: Processes, runs: Runs
 ) -> None:
-    window = app(ignored=ignored)
+    window = app(**options)
     if stalled:
         window.stall()
         time.sleep(1)  # what the app draws fills the terminal's buffer

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Footer, Static
+from textual.widgets import Footer, Static, Tabs
 
 from durcore.designs import DEFAULT_DESIGNS, find_designs
 from durcore.lab import run_lab
@@ -519,3 +519,44 @@ async def test_figures_of_another_scenario_do_not_stay_on_the_screen(opened: Ope
         await durtui.enter("jobs", "1000000")
         await durtui.until(lambda: "nothing runs" in durtui.rows[0])
         assert "100 %" not in durtui.panel("checkpoint")[0]
+
+
+# Expectations and the sweep
+
+
+async def test_each_leading_figure_has_its_expectation_below_it(opened: Open) -> None:
+    async with opened(Scenario(jobs=2000), size=(120, 36)) as durtui:
+        await durtui.until(lambda: "expect 75 ± 8.5" in durtui.screen)
+        assert "expect 283 ± 16" in durtui.screen
+
+
+async def test_the_expectation_follows_a_slider_before_any_lane_restarts(opened: Open) -> None:
+    async with opened(Scenario(jobs=2000), size=(120, 36)) as durtui:
+        await durtui.until(lambda: "expect 75 ± 8.5" in durtui.screen)
+        slider = durtui.slider("steps")
+        posted = time.monotonic()
+        slider.post_message(Slider.Changed(slider, 20, final=False))
+        await durtui.until(lambda: "expect 347 ± 17" in durtui.screen)
+        followed = time.monotonic()
+        assert "a job of 20 steps 44.2 %" in durtui.screen
+        await durtui.until(lambda: len(durtui.session.starts) == 2)
+        started, _ = durtui.session.starts[-1]
+        assert started - posted >= REST_S - 0.01
+        assert followed < started or followed - posted > REST_S  # a slow machine may draw late, but not start early
+
+
+async def test_w_shows_the_sweep_and_the_lanes_again(opened: Open) -> None:
+    async with opened(SMALL, size=(120, 36)) as durtui:
+        await durtui.pilot.press("w")
+        await durtui.until(lambda: "duplicate emails" in durtui.screen and "│ Steps" in durtui.screen)
+        await durtui.pilot.press("w")
+        await durtui.until(lambda: "Whole-job retry ─" in durtui.screen)
+
+
+async def test_the_sweep_is_of_the_tab_that_was_chosen_and_of_the_sliders_scenario(opened: Open) -> None:
+    async with opened(SMALL, size=(120, 36)) as durtui:
+        await durtui.pilot.press("w")
+        durtui.app.screen.query_one(Tabs).active = "crash_rate"
+        await durtui.until(lambda: "Crash 10 %" in durtui.screen)
+        await durtui.enter("crash_rate", "2%")
+        await durtui.until(lambda: "Crash 2 %" in durtui.screen)

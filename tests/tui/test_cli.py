@@ -388,3 +388,73 @@ def test_a_lane_that_is_killed_ends_the_run_with_exit_1_and_is_named(
     (kept,) = runs()
     assert str(kept) in line
     assert lanes() == []
+
+
+# Theory and sweeps
+
+
+def test_theory_prints_the_missions_exact_column(durtui: Durtui) -> None:
+    rows = {
+        line.split()[0]: " ".join(line.split()[1:]) for line in durtui("theory").stdout.splitlines() if line.strip()
+    }
+    assert rows["finished"] == "1,924.7 ± 8.5 2,000 2,000"
+    assert rows["lost"] == "75.3 ± 8.5 0 0"
+    assert rows["model_calls"] == "24,257.8 ± 170.2 20,833.3 ± 29.5 20,833.3 ± 29.5"
+    assert rows["wasted_calls"] == "4,257.8 ± 170.2 833.3 ± 29.5 833.3 ± 29.5"
+    assert rows["duplicate_email_jobs"] == "282.8 ± 15.6 20.6 ± 4.5 0"
+
+
+def test_theory_as_json_is_a_snapshot_without_a_run(durtui: Durtui) -> None:
+    tree = json.loads(durtui("theory", "--design", "checkpoint", "--json", "-").stdout)
+    assert tree["schema"] == "durtui.snapshot/1"
+    assert {"seeds", "median", "replications"}.isdisjoint({*tree, *tree["designs"][0]})
+    (design,) = tree["designs"]
+    assert design["name"] == "checkpoint"
+    assert round(design["expected"]["duplicate_email_jobs"]["mean"], 1) == 20.6
+
+
+def test_a_sweep_prints_a_table_a_figure_and_writes_csv_and_json(durtui: Durtui) -> None:
+    done = durtui("sweep", "steps=5:15:5", "--jobs", "200", "--csv", "s.csv", "--json", "s.json")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert "lost" in lines
+    assert "dead_lettered" not in lines  # nothing to see
+    assert len(Path("s.csv").read_text().splitlines()) == 1 + 3 * 3
+    assert [point["value"] for point in json.loads(Path("s.json").read_text())["points"]] == [5, 10, 15]
+
+
+@pytest.mark.parametrize("axis", ["steps", "steps=1:2", "nothing=1:2:1", "email_step=1:12:1"])
+def test_a_sweep_that_cannot_be_is_one_line_with_exit_2(durtui: Durtui, axis: str) -> None:
+    assert "sweep" in told(durtui("sweep", axis), 2)
+
+
+def test_where_the_email_stands_decides_the_duplicates(durtui: Durtui) -> None:
+    """The first trap of docs/reading-the-figures.md: email last, whole-job retry looks the better one."""
+    done = durtui("sweep", "email_step=1:10:1", "--json", "-")
+    points = {point["value"]: point["designs"] for point in json.loads(done.stdout)["points"]}
+    duplicates = {
+        step: [design["expected"]["duplicate_email_jobs"]["mean"] / 2000 for design in designs[:2]]
+        for step, designs in points.items()
+    }
+    assert [round(share, 4) for share in duplicates[10]] == [0.0077, 0.0103]
+    assert round(duplicates[1][0], 3) == 0.314
+    assert duplicates[10][0] < duplicates[10][1] < duplicates[6][0]
+
+
+def test_key_first_is_at_most_once(durtui: Durtui) -> None:
+    """The second trap: a crash between the key and the send loses the email for good, and only the ledger knows."""
+    done = durtui("run", "--crash-point", "after-key", "--replications", "1", "--json", "-")
+    keyed = json.loads(done.stdout)["designs"][2]
+    assert keyed["name"] == "checkpoint-idempotent"
+    assert keyed["median"]["duplicate_email_jobs"] == 0
+    assert keyed["median"]["missing_email_jobs"] == 20
+    assert keyed["median"]["finished"] == 2000
+
+
+def test_the_cap_is_never_reached_at_one_percent(durtui: Durtui) -> None:
+    """The third trap: the dead-letter queue stays empty until crashes are far more frequent."""
+    done = durtui("sweep", "crash_rate=0.01,0.1,0.2,0.3,0.4", "--json", "-")
+    means = [point["designs"][1]["expected"]["dead_lettered"]["mean"] for point in json.loads(done.stdout)["points"]]
+    assert means[0] < 1e-12
+    assert means[-1] > 300

@@ -63,7 +63,7 @@ def values_along(scenario: Scenario, name: str) -> list[int | float]:
         return _whole(1, scenario.steps)
     if name in ("transient_rate", "crash_rate"):
         other = scenario.crash_rate if name == "transient_rate" else scenario.transient_rate
-        return _real(min(max(0.1, 2 * now), 1 - other))
+        return _real(max(min(max(0.1, 2 * now), 1 - other), now))  # 1 - 0.9 is a hair less than 0.1
     if name == "cost_per_call_usd":
         return _real(max(2 * now, 0.001))
     return _whole(
