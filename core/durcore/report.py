@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from durcore.figures import FIGURE_NAMES, Figures
 from durcore.lab import DesignResult, LabResult
+from durcore.scenario import Scenario
 from durcore.snapshot import reproduce
 from durcore.theory import Expectation
 
@@ -87,7 +88,7 @@ def as_markdown(result: LabResult) -> str:
         rows.append(["*expected of one*", *expected, ""])
     scenario = result.scenario
     lines = [
-        f"# durtui: {number(scenario.jobs)} jobs of {scenario.steps} steps",
+        f"# durtui: {jobs_of_steps(scenario)}",
         "",
         summary(result),
         "",
@@ -135,6 +136,12 @@ def summary(result: LabResult) -> str:
         f" before any work and {percent(scenario.crash_rate)} crash {scenario.crash_point}; a call costs"
         f" ${scenario.cost_per_call_usd:g}; each figure is {run}{seeds}.{state}"
     )
+
+
+def jobs_of_steps(scenario: Scenario) -> str:
+    """How many jobs of how many steps, in words."""
+    jobs, steps = scenario.jobs, scenario.steps
+    return f"{jobs:,} {'job' if jobs == 1 else 'jobs'} of {steps} {'step' if steps == 1 else 'steps'}"
 
 
 def number(value: float) -> str:

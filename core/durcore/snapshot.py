@@ -126,6 +126,15 @@ def _check_consecutive(seeds: Sequence[int]) -> None:
         raise Mistake(f"seeds(={shown(list(seeds))}) must follow one another for a command to give them")
 
 
+def read_snapshot(path: Path) -> bytes:
+    """The bytes of a snapshot's file, never more than one may have. Raises Mistake where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(SIZE_MAX + 1)
+    except OSError as error:
+        raise Mistake(f"{path} cannot be read: {error.strerror}") from error
+
+
 def verify(data: bytes, on_progress: Callable[[int, int], None] | None = None) -> LabResult:
     """Run a snapshot's scenario again and compare every figure.
 
@@ -146,7 +155,7 @@ def verify(data: bytes, on_progress: Callable[[int, int], None] | None = None) -
 
 def _parse(data: bytes) -> tuple[dict[str, Any], _Entry]:
     if len(data) > SIZE_MAX:
-        raise Mistake(f"a snapshot has at most {SIZE_MAX:,} bytes, this has {len(data):,}")
+        raise Mistake(f"a snapshot has at most {SIZE_MAX:,} bytes, this has more")
     try:
         tree = msgspec.json.decode(data, type=dict[str, Any])
         entry = msgspec.convert(tree, _Entry)

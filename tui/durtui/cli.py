@@ -15,7 +15,7 @@ from durcore.errors import DurtuiError, Mistake
 from durcore.lab import DEFAULT_SEEDS, LabResult, run_lab
 from durcore.report import as_csv, as_markdown
 from durcore.scenario import SEED, Scenario
-from durcore.snapshot import theory_json, to_json, verify
+from durcore.snapshot import read_snapshot, theory_json, to_json, verify
 from durcore.sweep import parse_axis, sweep, sweep_csv, sweep_json
 from durcore.theory import expect
 from durtui.console import complain, print_result, print_sweep, print_theory, progress_bar
@@ -150,10 +150,7 @@ def sweep_parameter(
 @app.command(name="verify")
 def verify_file(file: Annotated[Path, Parameter(help="a snapshot that `durtui run --json` wrote")]) -> None:
     """Run a snapshot's scenario again and compare every figure."""
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise Mistake(f"{file} cannot be read: {error.strerror}") from error
+    data = read_snapshot(file)
     with progress_bar("verifying") as on_progress:
         result = verify(data, on_progress)
     lanes = len(result.seeds) * len(result)
@@ -161,6 +158,9 @@ def verify_file(file: Annotated[Path, Parameter(help="a snapshot that `durtui ru
 
 
 def _run(scenario: Scenario, seed: int, replications: int, designs: tuple[str, ...], run_dir: Path | None) -> LabResult:
+    last = seed + replications - 1
+    if last > SEED.high:
+        raise Mistake(f"seed(={seed}) with replications(={replications}) must not pass {SEED.high:,}")
     with progress_bar("running") as on_progress:
         return run_lab(scenario, range(seed, seed + replications), designs, run_dir=run_dir, on_progress=on_progress)
 

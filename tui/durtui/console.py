@@ -15,7 +15,7 @@ from rich.text import Text
 from durcore.designs import DESIGNS
 from durcore.figures import FIGURE_NAMES
 from durcore.lab import DesignResult, LabResult
-from durcore.report import Column, columns, summary, write_latency, writer_of
+from durcore.report import Column, columns, jobs_of_steps, summary, write_latency, writer_of
 from durcore.scenario import Scenario
 from durcore.sweep import Axis, Point
 from durcore.theory import Expectation
@@ -65,7 +65,7 @@ def print_result(result: LabResult) -> None:
     table = _wide(result)
     console = _console(_width(table))
     tables = [_table(table)] if _width(table) <= console.width else [_table(table) for table in _narrow(result)]
-    title = f"{result.scenario.jobs:,} jobs of {result.scenario.steps} steps in each design"
+    title = f"{jobs_of_steps(result.scenario)} in each design"
     console.print(*_apart(title, *tables, summary(result)), sep="\n")
 
 
@@ -76,7 +76,7 @@ def print_theory(scenario: Scenario, expected: Mapping[str, Expectation]) -> Non
         column = Column(figure, figure, writer_of(figure))
         rows.append((figure, *(_moment(column, each) for each in expected.values())))
     table = list(zip(*rows, strict=True))
-    title = f"{scenario.jobs:,} jobs of {scenario.steps} steps: mean ± standard deviation of one replication"
+    title = f"{jobs_of_steps(scenario)}: mean ± standard deviation of one replication"
     _console(_width(table)).print(*_apart(_printable(title), _table(table)), sep="\n")
 
 

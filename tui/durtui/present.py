@@ -40,16 +40,11 @@ def percent_done(share: float) -> str:
 
 def expectation(moment: Moment, *, money: bool, width: int) -> str:
     """What theory expects of a figure, in the fullest form that `width` cells have room for; empty where none has."""
-    mean, sd = _rounded(moment.mean, money=money), _rounded(moment.sd, money=money)
-    short = compact(moment.mean)
+    mean, sd = _rounded(abs(moment.mean), money=money), _rounded(moment.sd, money=money)
     deviation = "" if float(sd.replace(",", "")) == 0 else f" ± {sd}"
-    sign = "$" if money else ""
-    forms = (
-        f"expect {sign}{mean}{deviation}",
-        f"exp. {sign}{mean}{deviation}",
-        f"exp. {sign}{short}",
-        f"{sign}{short}",
-    )
+    sign = ("-" if moment.mean < 0 else "") + ("$" if money else "")
+    short = f"{sign}{compact(abs(moment.mean))}"
+    forms = (f"expect {sign}{mean}{deviation}", f"exp. {sign}{mean}{deviation}", f"exp. {short}", short)
     return next((form for form in forms if len(form) <= width), "")
 
 

@@ -15,6 +15,7 @@ from durcore.errors import InvalidScenario, Mistake, shown
 from durcore.scenario import PARAMETERS, Scenario
 
 FILE_NAME = "durtui.toml"
+SIZE_MAX = 1 << 20  # what is longer is no settings file
 ENVIRONMENT_PREFIX = "DURTUI_"
 
 
@@ -45,7 +46,8 @@ def _from_file(config: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            values = tomllib.loads(file.read(SIZE_MAX).decode("utf-8"))
     except OSError as error:
         raise Mistake(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or beyond what Python reads
