@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from durcore.designs import DEFAULT_DESIGNS, Design, Policy, find_designs
 from durcore.errors import InvalidScenario
-from durcore.faults import GOLDEN_GAMMA, MASK, MIX_1, MIX_2, Purpose, mix64
+from durcore.faults import CRASH_POINTS, GOLDEN_GAMMA, MASK, MIX_1, MIX_2, Purpose, mix64
 from durcore.figures import Figures, Tally, figures_of
 from durcore.scenario import Scenario, check_seed
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 BLOCK_JOBS = 1 << 15  # one step's draws of a block stay in the processor's cache
 
 TRANSIENT, CRASH = 1, 2  # an attempt's fate as a bit; 0 is success
-FINISHED, LOST, DEAD_LETTERED = 0, 1, 2
+_, AFTER_KEY, AFTER_WORK, AFTER_CHECKPOINT = range(4)  # in the contract's order, which is the order of time
+FINISHED, LOST, DEAD_LETTERED, UNDER_WAY = 0, 1, 2, 3
 ENDINGS = ("finished", "lost", "dead_lettered")
 
 
@@ -105,7 +106,7 @@ def _count(tally: Tally, seen: Outcomes, steps: int) -> None:
 
 
 class _Weather:
-    """The contract's draws for whole arrays of addresses: fates as uint8, 0, TRANSIENT or CRASH."""
+    """The contract's draws for whole arrays of addresses: fates as uint8, 0, TRANSIENT or CRASH, and crash points."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         import numpy as np
@@ -121,7 +122,10 @@ class _Weather:
         self.of_step = np.array(
             [(purpose | step << 24) * GOLDEN_GAMMA + key & MASK for step in range(1, scenario.steps + 1)], np.uint64
         )
-        self._shifts = tuple(np.uint64(n) for n in (30, 27, 31, 11))
+        point = scenario.crash_point
+        self._crash_point = None if point == "anywhere" else np.array([CRASH_POINTS.index(point)], np.uint8)
+        self._to_crash_point = np.uint64((Purpose.CRASH_POINT << 60) * GOLDEN_GAMMA & MASK)
+        self._shifts = tuple(np.uint64(n) for n in (30, 27, 31, 11, 62))
         self._gamma, self._mix_1, self._mix_2 = (np.uint64(n) for n in (GOLDEN_GAMMA, MIX_1, MIX_2))
 
     def of_jobs(self, first_job: int, last_job: int) -> Words:
@@ -130,7 +134,7 @@ class _Weather:
 
         return np.arange(first_job, last_job + 1, dtype=np.uint64) * np.uint64((GOLDEN_GAMMA << 32) & MASK)
 
-    def of_tries(self, n: Words) -> Words:
+    def of_tries(self, n: NDArray[np.uint32]) -> Words:
         """The part of an address that is the attempt's number, times G."""
         return n * self._gamma
 
@@ -138,20 +142,35 @@ class _Weather:
         """The fates at these addresses, each the sum of a job's, a step's and an attempt's part. Overwrites `z`."""
         import numpy as np
 
-        self._mix(z, scratch := np.empty_like(z))
-        z ^= self._key
-        self._mix(z, scratch)
+        self._draw(z)
         z >>= self._shifts[3]
         fates = (z >= self._crash_from).view(np.uint8)
         fates <<= 1
         fates |= (z < self._transient_below).view(np.uint8)
         return fates
 
+    def crash_points(self, z: Words) -> Bytes:
+        """Where crashes of the attempts at these addresses land. Overwrites `z`."""
+        if self._crash_point is not None:
+            return self._crash_point.repeat(len(z))
+        z += self._to_crash_point
+        self._draw(z)
+        z >>= self._shifts[4]  # the quarter of the unit interval that v is in
+        return z.astype("uint8")
+
+    def _draw(self, z: Words) -> None:
+        """From addresses times G plus the key to 64 drawn bits, in place; u is the upper 53 of them."""
+        import numpy as np
+
+        self._mix(z, scratch := np.empty_like(z))
+        z ^= self._key
+        self._mix(z, scratch)
+
     def _mix(self, z: Words, scratch: Words) -> None:
         """SplitMix64's finaliser, in place."""
         import numpy as np
 
-        a, b, c, _ = self._shifts
+        a, b, c, *_ = self._shifts
         z ^= np.right_shift(z, a, out=scratch)
         z *= self._mix_1
         z ^= np.right_shift(z, b, out=scratch)
@@ -202,18 +221,16 @@ def _block(
         if run is None:
             run = runs[shape] = _Run(weather, block, policy)
             run.to_the_end()
-        yield (
-            design,
-            Outcomes(
-                first_job=first_job,
-                ending=run.ending,
-                calls=run.calls,
-                # The key lets the effect through the first time its work is done, and outlives deliveries.
-                emails=np.minimum(run.effects, 1) if policy.guard == "key" else run.effects,
-                deliveries=run.deliveries,
-                saved=run.step if policy.checkpoints else np.zeros_like(run.step),
-            ),
+        seen = Outcomes(
+            first_job=first_job,
+            ending=run.ending,
+            calls=run.calls,
+            # The key lets the effect through for whoever commits it first, and outlives deliveries.
+            emails=np.minimum(run.effects, ~run.key_first) if policy.guard == "key" else run.effects,
+            deliveries=run.deliveries,
+            saved=run.step if policy.checkpoints else np.zeros_like(run.step),
         )
+        yield design, seen
 
 
 class _Run:
@@ -229,21 +246,25 @@ class _Run:
         self._reached = np.full(jobs, -1, np.int64)  # the last step that was ever attempted
         self._again = np.zeros((steps, jobs), np.uint32)  # attempts at a step after its first
         self._failures = np.zeros(jobs, np.int64)  # of the present step in the present delivery
-        self.ending = np.zeros(jobs, np.uint8)
+        self.ending = np.full(jobs, UNDER_WAY, np.uint8)
         self.calls = np.zeros(jobs, np.int64)
         self.effects = np.zeros(jobs, np.int64)  # times the effect's work was done
+        self.key_first = np.zeros(jobs, np.bool_)  # a crash between key and effect came before any effect
         self.deliveries = np.ones(jobs, np.int64)
 
     def to_the_end(self) -> None:
         """Run every job until it has ended: one attempt of each job under way at a time, first successes in a jump."""
         import numpy as np
 
-        under_way = self._jump(np.arange(len(self.step)))
+        under_way = np.arange(len(self.step))
         while len(under_way):
-            under_way = self._attempt_again(under_way)
+            new = self._reached[under_way] < self.step[under_way]
+            self._jump(under_way[new])
+            self._attempt_again(under_way[~new])
+            under_way = under_way[self.ending[under_way] == UNDER_WAY]
 
-    def _jump(self, who: Whole) -> Whole:
-        """Attempt steps that never were attempted, up to the first that fails. Return the jobs still under way."""
+    def _jump(self, who: Whole) -> None:
+        """Attempt steps that never were attempted, up to the first that fails; finish where none is left."""
         block = self._block
         start = self.step[who]
         end = block.ahead[start, who].astype(start.dtype)
@@ -251,34 +272,33 @@ class _Run:
         self.effects[who] += (start <= self._effect) & (self._effect < end)
         self.step[who] = end
         failed = end < len(block.first)
+        self.ending[who[~failed]] = FINISHED
         who, at = who[failed], end[failed]
         self.calls[who] += 1
         self._reached[who] = at
-        return self._fail(who, at, block.first[at, who] == CRASH)
+        self._fail(who, at, block.first[at, who] == CRASH)
 
-    def _attempt_again(self, who: Whole) -> Whole:
-        """Attempt a step that was attempted before, and go on from there. Return the jobs still under way."""
-        import numpy as np
-
+    def _attempt_again(self, who: Whole) -> None:
+        """Attempt a step that was attempted before."""
         at = self.step[who]
-        self._again[at, who] += np.uint32(1)
+        self._again[at, who] += 1
         self.calls[who] += 1
-        tries = self._weather.of_tries(self._again[at, who].astype(np.uint64))
-        fates = self._weather.fates(self._block.of_jobs[who] + self._weather.of_step[at] + tries)
+        fates = self._weather.fates(self._addresses(who, at))
         failed = fates != 0
-        passed = who[~failed]
-        after = at[~failed]
+        passed, after = who[~failed], at[~failed]
         self.effects[passed] += after == self._effect
         self._failures[passed] = 0
         self.step[passed] = after + 1
-        new = self._reached[passed] == after
-        still = self._fail(who[failed], at[failed], fates[failed] == CRASH)
-        return np.concatenate([passed[~new], still, self._jump(passed[new])])
+        self._fail(who[failed], at[failed], fates[failed] == CRASH)
 
-    def _fail(self, who: Whole, at: Whole, crashed: NDArray[np.bool_]) -> Whole:
-        """Settle failed attempts at steps `at`: try again, deliver again, or end. Return the jobs still under way."""
+    def _addresses(self, who: Whole, at: Whole) -> Words:
+        """The addresses, times G, of the latest attempts at steps `at`."""
+        return self._block.of_jobs[who] + self._weather.of_step[at] + self._weather.of_tries(self._again[at, who])
+
+    def _fail(self, who: Whole, at: Whole, crashed: NDArray[np.bool_]) -> None:
+        """Settle failed attempts at steps `at`: try again, deliver again, or end."""
         policy = self._policy
-        self.effects[who] += crashed & (at == self._effect)
+        self._crash(who[crashed], at[crashed])
         failures = self._failures[who] + 1
         over = crashed | (failures == policy.tries)
         failures[over] = 0
@@ -289,5 +309,12 @@ class _Run:
         self.deliveries[back] += 1
         if not policy.checkpoints:
             self.step[back] = 0
-        still: Whole = who[~last]
-        return still
+
+    def _crash(self, who: Whole, at: Whole) -> None:
+        """Leave behind what attempts at steps `at` had done when they crashed."""
+        point = self._weather.crash_points(self._addresses(who, at))
+        effect = at == self._effect
+        self.key_first[who] |= effect & (point == AFTER_KEY) & (self.effects[who] == 0)
+        self.effects[who] += effect & (point >= AFTER_WORK)
+        if self._policy.checkpoints:
+            self.step[who] += point == AFTER_CHECKPOINT

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from durcore.designs import Policy
-from durcore.theory_chain import Course, Odds, course, effect_leg, emails, legs, total
+from durcore.theory_chain import Course, Odds, course, emails, finishing, landing, total
 from durcore.theory_tails import Generating
-from durcore.theory_weights import IMPOSSIBLE, Moments, moments, several
+from durcore.theory_weights import IMPOSSIBLE, First, Moments, first, moments, several
 
 LEG_COST = 8  # taking a leg, or one try at a step, costs as much as so many moves
 
@@ -46,9 +46,10 @@ def job_law(policy: Policy, at: Odds) -> JobLaw:
     """The law of one job under `policy`; the costs, which follow from the calls, are left out.
 
     finished, lost, dead_lettered
-        The mass that left the last leg, and the mass that no delivery was left for. With checkpoints a visit fails with
+        The mass that left the last leg, and the mass that no delivery was left for. With checkpoints a visit that does
+        not pass uses up a delivery. Without crashes behind the checkpoint it does not pass with
         p = 1 - s (1 - t^K) / (1 - t) and the failures before the S-th success are negative binomial, so that is
-        P(at most D - 1 failures); without, 1 - (1 - s^S)^D.
+        P(at most D - 1 failures); with them each leg may end by one more of these. Without checkpoints 1 - (1 - s^S)^D.
     unproductive_calls
         What the chain counts. Jointly with the ending it gives the rest: model_calls are S more if the job finished and
         no more otherwise; wasted_calls are model_calls - S; lost_job_calls are the unproductive calls of a job that did
@@ -56,7 +57,9 @@ def job_law(policy: Policy, at: Odds) -> JobLaw:
     redeliveries, resumed_jobs
         A job that finishes in delivery d was redelivered d - 1 times, one that never does D - 1 times.
     checkpoint_writes
-        One a leg that was passed, so S of a finished job. None without checkpoints.
+        One a leg that is behind the job, so S of a finished one. None without checkpoints.
+    duplicate_email_jobs, missing_email_jobs, emails_delivered
+        See `_email_law`.
     """
     run = course(policy, at, moments)
     finished, unfinished = total(run.finished, IMPOSSIBLE), total(run.unfinished, IMPOSSIBLE)
@@ -64,7 +67,7 @@ def job_law(policy: Policy, at: Odds) -> JobLaw:
     fails = Chance(finishes.does_not, finishes.happens)
     in_first = total(run.finished[:1], IMPOSSIBLE).mass + (unfinished.mass if policy.deliveries == 1 else 0.0)
     in_later = total(run.finished[1:], IMPOSSIBLE).mass + (unfinished.mass if policy.deliveries > 1 else 0.0)
-    duplicates, mails = _email_law(policy, at, run)
+    duplicates, missing, mails = _email_law(policy, at, run)
     return JobLaw(
         counts={
             "finished": finishes,
@@ -72,8 +75,7 @@ def job_law(policy: Policy, at: Odds) -> JobLaw:
             "dead_lettered": fails if policy.checkpoints else CERTAINLY_NOT,
             "resumed_jobs": chance(in_later, in_first),
             "duplicate_email_jobs": duplicates,
-            # Crashes come after the work, so whoever passes the effect's step has done the effect.
-            "missing_email_jobs": CERTAINLY_NOT,
+            "missing_email_jobs": missing,
         },
         sums={
             "model_calls": finished * moments(1.0, policy.steps) + unfinished,
@@ -88,20 +90,37 @@ def job_law(policy: Policy, at: Odds) -> JobLaw:
     )
 
 
-def _email_law(policy: Policy, at: Odds, run: Course[Moments]) -> tuple[Chance, Moments]:
-    """The chance that a job's email arrives twice or more, and the number of times it arrives.
+def _email_law(policy: Policy, at: Odds, run: Course[Moments]) -> tuple[Chance, Chance, Moments]:
+    """The chances that a job's email arrives twice or more and that the job finishes without, and the times it arrives.
 
     Plain, it arrives each time the work of its step is done: in every visit to the leg that crashed after it and in the
-    visit that passed. Behind a key it arrives once if the work was ever done.
+    visit that left it. Whoever leaves the leg has done the work, so no finished job is without.
+
+    Behind a key it arrives once if whoever committed the key first sent it, and never if that one died in between: of
+    the attempts at the step that commit it, c k among s + c k + c (w + p) with k, w, p the shares of crashes after-key,
+    after-work and after-checkpoint. The job misses its email if it finishes all the same.
     """
-    i = effect_leg(policy)
-    leg = legs(policy, at, moments)[i]
-    never_there = total(run.unfinished[:i], IMPOSSIBLE).mass
-    times = total(emails(policy, leg, run.at_effect, several), several(never_there, 0))
     if policy.guard == "key":
-        return CERTAINLY_NOT, moments(times.none, 0) + moments(times.one + times.more, 1)
-    counted = total(emails(policy, leg, run.at_effect, moments), moments(never_there, 0))
-    return chance(times.more, times.none + times.one), counted
+        leaving, others = emails(run, first)
+        none, one = _key_law(total(leaving, others))
+        return CERTAINLY_NOT, _missing(policy, at, run, leaving), moments(none, 0) + moments(one, 1)
+    leaving_times, others_times = emails(run, several)
+    times = total(leaving_times, others_times)
+    leaving_counted, others_counted = emails(run, moments)
+    return chance(times.more, times.none + times.one), CERTAINLY_NOT, total(leaving_counted, others_counted)
+
+
+def _key_law(decided: First) -> tuple[float, float]:
+    """The probabilities of no email and of one, behind a key."""
+    return decided.neither + decided.other, decided.one
+
+
+def _missing(policy: Policy, at: Odds, run: Course[Moments], leaving: list[First]) -> Chance:
+    """The chance that a job whose key was committed without its email goes on from the effect's leg and finishes."""
+    if landing(policy, at).keyed == 0:
+        return CERTAINLY_NOT
+    finished = finishing(policy, at, leaving)
+    return chance(finished.other, finished.one + total(run.unfinished, IMPOSSIBLE).mass)
 
 
 def _redeliveries(policy: Policy, run: Course[Moments]) -> list[tuple[int, float]]:
@@ -110,9 +129,9 @@ def _redeliveries(policy: Policy, run: Course[Moments]) -> list[tuple[int, float
 
 
 def _writes(policy: Policy, run: Course[Moments]) -> list[tuple[int, float]]:
-    legs_passed = [(i, weight.mass) for i, weight in enumerate(run.unfinished)]
-    legs_passed.append((len(run.unfinished), total(run.finished, IMPOSSIBLE).mass))
-    return [(i if policy.checkpoints else 0, mass) for i, mass in legs_passed]
+    legs_behind = [(i, weight.mass) for i, weight in enumerate(run.unfinished)]
+    legs_behind.append((len(run.unfinished) - 1, total(run.finished, IMPOSSIBLE).mass))
+    return [(i if policy.checkpoints else 0, mass) for i, mass in legs_behind]
 
 
 def generating(policy: Policy, at: Odds, figure: str) -> tuple[Generating, int]:
@@ -125,7 +144,7 @@ def generating(policy: Policy, at: Odds, figure: str) -> tuple[Generating, int]:
         law = (_redeliveries if figure == "redeliveries" else _writes)(policy, run)
         return lambda z: sum(mass * z**n for n, mass in law), len(law)
     if figure == "emails_delivered":
-        return _generating_emails(policy, at, run)
+        return _generating_emails(policy, run)
     finished_mass = total(run.finished, IMPOSSIBLE).mass
 
     def calls(z: complex) -> complex:
@@ -139,15 +158,14 @@ def generating(policy: Policy, at: Odds, figure: str) -> tuple[Generating, int]:
     return calls, policy.deliveries * len(run.unfinished) + LEG_COST * (policy.steps + policy.tries)
 
 
-def _generating_emails(policy: Policy, at: Odds, run: Course[Moments]) -> tuple[Generating, int]:
-    i = effect_leg(policy)
-    leg = legs(policy, at, moments)[i]
-    never_there = total(run.unfinished[:i], IMPOSSIBLE).mass
+def _generating_emails(policy: Policy, run: Course[Moments]) -> tuple[Generating, int]:
     if policy.guard == "key":
-        none, one, more = total(emails(policy, leg, run.at_effect, several), several(never_there, 0))
-        return lambda z: none + (one + more) * z, 1
+        decided, undecided = emails(run, first)
+        none, one = _key_law(total(decided, undecided))
+        return lambda z: none + one * z, 1
 
     def plain(z: complex) -> complex:
-        return total(emails(policy, leg, run.at_effect, lambda p, n: p * z**n), never_there + 0j)
+        leaving, others = emails(run, lambda p, n: p * z**n)
+        return total(leaving, others)
 
     return plain, policy.deliveries

@@ -92,6 +92,30 @@ class Several(NamedTuple):
         )
 
 
+class First(NamedTuple):
+    """The probabilities of an event in which neither of two things happened, or one or the other of them came first.
+
+    What a key needs: whoever commits it first decides for good whether its email was sent.
+    """
+
+    neither: float
+    one: float
+    other: float
+
+    def __add__(self, other: First) -> First:  # type: ignore[override]  # a weight, not a tuple to be joined
+        """Either event."""
+        return First(self.neither + other.neither, self.one + other.one, self.other + other.other)
+
+    def __mul__(self, other: First) -> First:  # type: ignore[override]  # a weight, not a tuple to be repeated
+        """Both events, `self` earlier: what it decided stays decided."""
+        any_other = other.neither + other.one + other.other
+        return First(
+            self.neither * other.neither,
+            self.neither * other.one + self.one * any_other,
+            self.neither * other.other + self.other * any_other,
+        )
+
+
 def moments(probability: float, count: int) -> Moments:
     """An event of this probability that counts `count` for certain."""
     return Moments(probability, float(count)) if probability > 0.0 else IMPOSSIBLE
@@ -102,3 +126,10 @@ def several(probability: float, count: int) -> Several:
     if count == 0:
         return Several(probability, 0.0, 0.0)
     return Several(0.0, probability, 0.0) if count == 1 else Several(0.0, 0.0, probability)
+
+
+def first(probability: float, which: int) -> First:
+    """An event of this probability in which neither thing happened (0), or the one (1), or the other (2)."""
+    if which == 0:
+        return First(probability, 0.0, 0.0)
+    return First(0.0, probability, 0.0) if which == 1 else First(0.0, 0.0, probability)

@@ -3,17 +3,28 @@
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
 
+import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from durcore.designs import CHECKPOINT, DEFAULT_DESIGNS, DESIGNS, WHOLE_JOB, Policy
+from durcore.designs import CHECKPOINT, DEFAULT_DESIGNS, DESIGNS, WHOLE_JOB, Design, Policy
 from durcore.errors import InvalidScenario, Mistake
 from durcore.faults import Fate, FaultPlan
+from durcore.figures import Tally
+from durcore.lab import run_lab
+from durcore.latency import WORDS, LatencyHistogram
+from durcore.ledger import Ledger
 from durcore.model import BLOCK_JOBS, ENDINGS, outcomes, simulate
-from durcore.scenario import Scenario
+from durcore.scenario import CrashPoint, Scenario
+from durcore.store import Store
+from durcore.worker import Worker
 
 # design, seed: finished, lost, model_calls, unproductive_calls, lost_job_calls, duplicate_email_jobs,
 # emails_delivered, redeliveries, resumed_jobs, checkpoint_writes. From contract.md, section Figures.
@@ -31,6 +42,7 @@ CONTRACT: dict[tuple[str, int], tuple[float, ...]] = {
 
 WHOLE_JOB_WITH_KEY = replace(WHOLE_JOB, name="whole-job-with-key", guard="key")
 EVERY_DESIGN = (*DESIGNS.values(), WHOLE_JOB_WITH_KEY)
+CRASH_POINTS: tuple[CrashPoint, ...] = get_args(CrashPoint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,21 +59,23 @@ def run_one_job(policy: Policy, plan: FaultPlan, job: int) -> Ended:
     attempts = [0] * (policy.steps + 1)
     keyed, emails, saved = False, 0, 0
     for delivery in range(1, policy.deliveries + 1):
-        step, failures = saved + 1, 0
-        while step <= policy.steps and failures < policy.tries:
-            fate = plan.fate(job, step, attempts[step])
+        step, failures, alive = saved + 1, 0, True
+        while alive and step <= policy.steps and failures < policy.tries:
+            n = attempts[step]
+            fate = plan.fate(job, step, n)
+            alive = fate is not Fate.CRASH
+            point = "" if alive else plan.crash_point(job, step, n)
             attempts[step] += 1
-            if fate is not Fate.TRANSIENT and step == policy.effect_step and not (keyed and policy.guard == "key"):
-                keyed = True
-                emails += 1
-            if fate is Fate.CRASH:
-                break
+            worked = fate is Fate.SUCCESS or point in ("after-work", "after-checkpoint")
+            if step == policy.effect_step:
+                emails += worked and not keyed
+                keyed |= policy.guard == "key" and (worked or point == "after-key")
             if fate is Fate.TRANSIENT:
                 failures += 1
-            else:
+            elif fate is Fate.SUCCESS or (point == "after-checkpoint" and policy.checkpoints):
                 step, failures = step + 1, 0
                 saved = step - 1 if policy.checkpoints else 0
-        if step > policy.steps:
+        if alive and step > policy.steps:
             return Ended(ending="finished", calls=sum(attempts), emails=emails, deliveries=delivery, saved=saved)
     ending = "dead_lettered" if policy.checkpoints else "lost"
     return Ended(ending=ending, calls=sum(attempts), emails=emails, deliveries=policy.deliveries, saved=saved)
@@ -79,6 +93,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         email_step=draw(st.none() | st.integers(1, steps)),
         transient_rate=transient_rate,
         crash_rate=crash_rate,
+        crash_point=draw(st.sampled_from(CRASH_POINTS)),
         job_attempts=draw(st.integers(1, 8)),
         step_attempts=draw(st.integers(1, 5)),
         redeliveries_max=draw(st.integers(0, 12)),
@@ -162,16 +177,20 @@ def test_every_job_ends_as_the_contract_says_in_500_scenarios(scenario: Scenario
     check_figures(scenario, seed)
 
 
+@pytest.mark.parametrize("point", ["after-work", "after-checkpoint", "anywhere"])
 @pytest.mark.parametrize(
     ("transient_rate", "crash_rate"), [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.5, 0.5), (0.3, 0.7), (0.6, 0.2)]
 )
-def test_long_jobs_at_the_largest_caps_end_as_the_contract_says(transient_rate: float, crash_rate: float) -> None:
+def test_long_jobs_at_the_largest_caps_end_as_the_contract_says(
+    transient_rate: float, crash_rate: float, point: CrashPoint
+) -> None:
     scenario = Scenario(
         jobs=1,
         steps=100,
         email_step=1,
         transient_rate=transient_rate,
         crash_rate=crash_rate,
+        crash_point=point,
         job_attempts=100,
         step_attempts=7,
         redeliveries_max=1000,
@@ -180,8 +199,98 @@ def test_long_jobs_at_the_largest_caps_end_as_the_contract_says(transient_rate: 
 
 
 def test_the_last_of_ten_million_jobs_meets_its_own_faults_at_the_last_seed() -> None:
-    scenario = Scenario(jobs=10_000_000, transient_rate=0.2, crash_rate=0.1)
+    scenario = Scenario(jobs=10_000_000, transient_rate=0.2, crash_rate=0.1, crash_point="anywhere")
     check_job_by_job(scenario, 2**63 - 1, first_job=9_999_981)
+
+
+# The real lab: stores, ledgers and workers.
+
+
+def work_through(design: Design, scenario: Scenario, seed: int, directory: Path) -> list[Ended]:
+    """What became of every job in a real store and ledger."""
+    directory.mkdir()
+    ledger = Ledger.create(directory / "ledger", jobs=scenario.jobs, steps=scenario.steps)
+    with Store.create(directory / "store.db", synchronous="off") as store:
+        store.enqueue(1, scenario.jobs)
+        worker = Worker(
+            policy=design.policy(scenario),
+            plan=FaultPlan(scenario, seed),
+            store=store,
+            ledger=ledger,
+            tally=Tally(),
+            writes=LatencyHistogram(memoryview(bytearray(8 * WORDS)).cast("Q")),
+            output=b"",
+        )
+        for _ in worker.work():
+            pass
+        saved = [store.saved_steps(job) for job in range(1, scenario.jobs + 1)]
+    with closing(apsw.Connection(str(directory / "store.db"))) as connection:
+        rows: list[Any] = connection.execute("SELECT id, state, deliveries FROM jobs ORDER BY id").fetchall()
+    with closing(ledger):
+        return [
+            Ended(ending=state, calls=ledger.calls(job), emails=ledger.emails(job), deliveries=n, saved=saved[job - 1])
+            for job, state, n in rows
+        ]
+
+
+@pytest.mark.parametrize("point", CRASH_POINTS)
+def test_every_job_of_a_real_store_ends_as_in_the_model(point: CrashPoint, tmp_path: Path) -> None:
+    scenario = Scenario(
+        jobs=120, steps=5, email_step=3, transient_rate=0.2, crash_rate=0.2, crash_point=point, redeliveries_max=2
+    )
+    for design in EVERY_DESIGN:
+        seen = outcomes(scenario, 7, design)
+        columns = (seen.ending, seen.calls, seen.emails, seen.deliveries, seen.saved)
+        model = [
+            Ended(ending=ENDINGS[ending], calls=calls, emails=emails, deliveries=deliveries, saved=saved)
+            for ending, calls, emails, deliveries, saved in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+        assert model == work_through(design, scenario, 7, tmp_path / design.name), f"{design.name} {point}"
+
+
+def check_against_the_lab(scenario: Scenario, seeds: Sequence[int]) -> None:
+    result = run_lab(scenario, seeds=seeds)
+    for i, seed in enumerate(seeds):
+        for design, figures in simulate(scenario, seed).items():
+            real = result[design].replications[i]
+            assert real.seed == seed
+            assert real.figures == figures, f"{design} of {replay(scenario, seed)}"
+
+
+@pytest.mark.parametrize("point", CRASH_POINTS)
+def test_the_lab_and_the_model_give_the_same_figures_at_every_crash_point(point: CrashPoint) -> None:
+    check_against_the_lab(
+        Scenario(jobs=300, steps=6, transient_rate=0.1, crash_rate=0.15, crash_point=point, redeliveries_max=4), (7, 8)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", CRASH_POINTS)
+def test_the_missions_lab_and_the_model_give_the_same_figures_for_twenty_seeds(point: CrashPoint) -> None:
+    check_against_the_lab(Scenario(crash_point=point), range(1, 21))
+
+
+# Where a crash lands, to the job.
+
+
+@settings(max_examples=30, deadline=None)
+@given(scenarios(), SEEDS)
+def test_a_key_never_duplicates_and_a_finished_job_without_one_has_its_email(scenario: Scenario, seed: int) -> None:
+    guards = {design.name: design.guard for design in EVERY_DESIGN}
+    for name, figures in simulate(scenario, seed, EVERY_DESIGN).items():
+        never = figures.duplicate_email_jobs if guards[name] == "key" else figures.missing_email_jobs
+        assert never == 0, f"{name} of {replay(scenario, seed)}"
+
+
+@pytest.mark.parametrize("point", CRASH_POINTS)
+def test_only_a_crash_between_work_and_record_duplicates_and_only_one_between_key_and_email_misses(
+    point: CrashPoint,
+) -> None:
+    figures = simulate(Scenario(crash_point=point), 7)
+    assert (figures["checkpoint"].duplicate_email_jobs > 0) == (point in ("after-work", "anywhere"))
+    assert (figures["checkpoint-idempotent"].missing_email_jobs > 0) == (point in ("after-key", "anywhere"))
+    if point == "after-key":
+        assert 8 <= figures["checkpoint-idempotent"].missing_email_jobs <= 35  # 1 % of 2,000, give or take
 
 
 def test_a_jobs_outcome_does_not_depend_on_the_block_it_is_taken_in() -> None:

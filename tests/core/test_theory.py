@@ -9,17 +9,19 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import comb, sqrt
+from typing import get_args
 
 import pytest
 
-from durcore.designs import DESIGNS, WHOLE_JOB, Design, Policy
+from durcore.designs import CHECKPOINT, DESIGNS, WHOLE_JOB, Design, Policy
 from durcore.errors import Mistake
 from durcore.figures import FIGURE_NAMES
 from durcore.model import simulate
-from durcore.scenario import Scenario
+from durcore.scenario import CrashPoint, Scenario
 from durcore.theory import Judgement, Moment, expect, judge, z_score
 from durcore.theory_tails import Generating, binomial_tail, sum_tail
 
+CRASH_POINTS: tuple[CrashPoint, ...] = get_args(CrashPoint)
 EVERY_DESIGN = (*DESIGNS.values(), replace(WHOLE_JOB, name="whole-job-with-key", guard="key"))
 
 # mission.md, "The lab to reproduce": mean and deviation to every digit shown there.
@@ -82,14 +84,24 @@ class Job:
     failures: int = 0
     calls: int = 0
     effects: int = 0
+    keyed: bool = False
     ended: bool = False
+    finished: bool = False
 
 
-def every_end(policy: Policy, t: Decimal, c: Decimal) -> dict[Job, Decimal]:
+def every_fate(scenario: Scenario) -> list[tuple[str, Decimal]]:
+    """What an attempt may come to, a crash told by its point, with the exact probability of each."""
+    t, c = Decimal(scenario.transient_rate), Decimal(scenario.crash_rate)
+    points = [point for point in CRASH_POINTS if point != "anywhere" and scenario.crash_point in (point, "anywhere")]
+    fates = [("success", 1 - t - c), ("transient", t), *((point, c / len(points)) for point in points)]
+    return [(fate, odds) for fate, odds in fates if odds > 0]
+
+
+def every_end(policy: Policy, scenario: Scenario) -> dict[Job, Decimal]:
     """The law of one job: each end it may come to with its exact probability."""
     law: dict[Job, Decimal] = {}
     under_way = {Job(): Decimal(1)}
-    fates = [(fate, odds) for fate, odds in {"success": 1 - t - c, "transient": t, "crash": c}.items() if odds > 0]
+    fates = every_fate(scenario)
     while under_way:
         after: dict[Job, Decimal] = {}
         for job, mass in under_way.items():
@@ -102,20 +114,26 @@ def every_end(policy: Policy, t: Decimal, c: Decimal) -> dict[Job, Decimal]:
 
 
 def after_attempt(policy: Policy, job: Job, fate: str) -> Job:
-    worked = fate != "transient" and job.step == policy.effect_step
-    sent = worked and not (policy.guard == "key" and job.effects > 0)
-    job = replace(job, calls=job.calls + 1, effects=job.effects + sent)
+    has_key = policy.guard == "key" and job.step == policy.effect_step
+    worked = fate in ("success", "after-work", "after-checkpoint")
+    sent = worked and job.step == policy.effect_step and not job.keyed
+    keyed = job.keyed or (has_key and (worked or fate == "after-key"))
+    job = replace(job, calls=job.calls + 1, effects=job.effects + sent, keyed=keyed)
+    if fate == "success" or (fate == "after-checkpoint" and policy.checkpoints):
+        job = replace(job, step=job.step + 1, failures=0)
+    done = job.step > policy.steps
     if fate == "success":
-        return replace(job, step=job.step + 1, failures=0, ended=job.step == policy.steps)
+        return replace(job, ended=done, finished=done)
     if fate == "transient" and job.failures + 1 < policy.tries:
         return replace(job, failures=job.failures + 1)
     if job.delivery == policy.deliveries:
         return replace(job, ended=True)
-    return replace(job, step=job.step if policy.checkpoints else 1, delivery=job.delivery + 1, failures=0)
+    job = replace(job, step=job.step if policy.checkpoints else 1, delivery=job.delivery + 1, failures=0)
+    return replace(job, ended=done, finished=done)  # where every step is saved, a delivery without a call
 
 
 def figures_of_one(policy: Policy, job: Job, price: Decimal) -> dict[str, Decimal]:
-    finished = job.step > policy.steps
+    finished = job.finished
     wasted, unproductive = job.calls - policy.steps, job.calls - policy.steps * finished
     values: dict[str, int | Decimal] = {
         "finished": finished,
@@ -140,7 +158,7 @@ def figures_of_one(policy: Policy, job: Job, price: Decimal) -> dict[str, Decima
 
 def check_against_every_path(scenario: Scenario, design: Design) -> None:
     policy = design.policy(scenario)
-    law = every_end(policy, Decimal(scenario.transient_rate), Decimal(scenario.crash_rate))
+    law = every_end(policy, scenario)
     price = Decimal(scenario.cost_per_call_usd)
     ends = [(figures_of_one(policy, job, price), mass) for job, mass in law.items()]
     assert abs(sum((mass for _, mass in ends), Decimal(0)) - 1) < Decimal("1e-50")
@@ -180,7 +198,9 @@ RATES = [
 @pytest.mark.parametrize("rates", RATES)
 def test_every_figure_is_exact_by_every_path_of_a_small_job(design: Design, rates: tuple[float, float]) -> None:
     for small in SMALL:
-        check_against_every_path(replace(small, transient_rate=rates[0], crash_rate=rates[1], jobs=3), design)
+        for point in CRASH_POINTS:
+            scenario = replace(small, transient_rate=rates[0], crash_rate=rates[1], crash_point=point, jobs=3)
+            check_against_every_path(scenario, design)
 
 
 @pytest.mark.parametrize(
@@ -189,6 +209,14 @@ def test_every_figure_is_exact_by_every_path_of_a_small_job(design: Design, rate
         (Scenario(transient_rate=0, crash_rate=0), set(FIGURE_NAMES)),
         (Scenario(transient_rate=1, crash_rate=0), set(FIGURE_NAMES)),
         (Scenario(transient_rate=0, crash_rate=1, email_step=1), set(FIGURE_NAMES)),
+        (Scenario(transient_rate=0, crash_rate=1, email_step=1, crash_point="before-work"), set(FIGURE_NAMES)),
+        (Scenario(transient_rate=0, crash_rate=1, email_step=1, crash_point="after-key"), set(FIGURE_NAMES)),
+        # Every crash saves a step: finished in the last delivery, or dead-lettered with every step saved.
+        (Scenario(transient_rate=0, crash_rate=1, crash_point="after-checkpoint"), set(FIGURE_NAMES)),
+        (
+            Scenario(transient_rate=0, crash_rate=1, crash_point="after-checkpoint", redeliveries_max=9),
+            set(FIGURE_NAMES),
+        ),
         # 1 - 0.7 - 0.3 is not 0 in binary, and yet no draw succeeds.
         (Scenario(transient_rate=0.3, crash_rate=0.7, step_attempts=1), set(FIGURE_NAMES) - {"emails_delivered"}),
         (Scenario(transient_rate=0.9, crash_rate=0.1, step_attempts=1), set(FIGURE_NAMES) - {"emails_delivered"}),
@@ -279,15 +307,15 @@ def two_sided(law: dict[int, float], y: int) -> float:
 
 @pytest.mark.parametrize("rates", [(0.03, 0.01), (0.4, 0.2), (1e-4, 1e-4)])
 @pytest.mark.parametrize("design", EVERY_DESIGN, ids=lambda design: design.name)
-def test_the_tail_of_a_rare_figure_is_exact_by_every_path(design: Design, rates: tuple[float, float]) -> None:
-    scenario = Scenario(
-        jobs=3, steps=3, email_step=2, transient_rate=rates[0], crash_rate=rates[1], step_attempts=2, redeliveries_max=2
-    )
+@pytest.mark.parametrize("point", CRASH_POINTS)
+def test_the_tail_of_a_rare_figure_is_exact_by_every_path(
+    design: Design, rates: tuple[float, float], point: CrashPoint
+) -> None:
+    small = Scenario(jobs=3, steps=3, email_step=2, step_attempts=2, redeliveries_max=2, crash_point=point)
+    scenario = replace(small, transient_rate=rates[0], crash_rate=rates[1])
     policy = design.policy(scenario)
-    ends = [
-        (figures_of_one(policy, job, Decimal(0)), float(mass))
-        for job, mass in every_end(policy, Decimal(rates[0]), Decimal(rates[1])).items()
-    ]
+    law_of_one = every_end(policy, scenario)
+    ends = [(figures_of_one(policy, job, Decimal(0)), float(mass)) for job, mass in law_of_one.items()]
     expected = expect(scenario, [design])[design.name]
     usual = {name: float(round(moment.mean)) for name, moment in expected.as_dict().items()}
     for name, moment in expected.as_dict().items():
@@ -314,6 +342,54 @@ def test_a_tail_that_would_cost_too_much_is_bounded_from_above() -> None:
     assert exact < bound < 10 * exact
 
 
+# Where a crash lands.
+
+
+@pytest.mark.parametrize("point", CRASH_POINTS)
+def test_a_key_never_duplicates_and_without_one_no_email_is_missing(point: CrashPoint) -> None:
+    chosen = random.Random(7)  # noqa: S311  # a fixed choice of cases
+    for _ in range(20):
+        scenario = replace(random_scenario(chosen, 1000), crash_point=point, redeliveries_max=chosen.randint(0, 20))
+        for design in EVERY_DESIGN:
+            expected = expect(scenario, [design])[design.name]
+            never = expected.duplicate_email_jobs if design.guard == "key" else expected.missing_email_jobs
+            assert never == Moment(mean=0, sd=0, bearing_jobs=0), (design.name, scenario.flags())
+
+
+def test_a_key_before_its_email_misses_the_share_that_dies_between_them() -> None:
+    t, c = 0.03, 0.01
+    # Of the attempts that commit the key, those that crash before the email is sent.
+    shares = {"after-key": c / (1 - t), "anywhere": c / 4 / (1 - t - c / 4)}
+    for point in CRASH_POINTS:
+        expected = expect(Scenario(crash_point=point))["checkpoint-idempotent"]
+        assert expected.missing_email_jobs.mean / 2000 == pytest.approx(shares.get(point, 0), rel=1e-9), point
+        assert expected.emails_delivered.mean / 2000 == pytest.approx(1 - shares.get(point, 0), rel=1e-9), point
+
+
+@pytest.mark.parametrize("point", ["before-work", "after-key", "after-checkpoint"])
+def test_with_checkpoints_no_crash_between_work_and_record_means_no_duplicate(point: CrashPoint) -> None:
+    chosen = random.Random(8)  # noqa: S311  # a fixed choice of cases
+    for _ in range(20):
+        scenario = replace(random_scenario(chosen, 1000), crash_point=point, redeliveries_max=chosen.randint(0, 20))
+        expected = expect(scenario, [CHECKPOINT])["checkpoint"]
+        assert expected.duplicate_email_jobs == Moment(mean=0, sd=0, bearing_jobs=0), scenario.flags()
+
+
+def test_a_crash_behind_the_checkpoint_wastes_no_call() -> None:
+    expected = expect(Scenario(crash_point="after-checkpoint"))
+    # Each step fails t / (1 - t) times before it is recorded.
+    assert expected["checkpoint"].unproductive_calls.mean == pytest.approx(2000 * 10 * 0.03 / 0.97, rel=1e-9)
+    assert expected["whole-job"] == expect(Scenario(crash_point="after-work"))["whole-job"]
+
+
+def test_a_job_that_dies_behind_its_last_checkpoint_and_has_no_delivery_left_is_dead_lettered_whole() -> None:
+    scenario = Scenario(steps=1, transient_rate=0, crash_rate=0.25, crash_point="after-checkpoint", redeliveries_max=0)
+    expected = expect(scenario)["checkpoint"]
+    assert expected.dead_lettered.mean == 500
+    for certain in (expected.checkpoint_writes, expected.emails_delivered, expected.model_calls):
+        assert (certain.mean, certain.sd) == (2000, 0)
+
+
 # Theory against the model.
 
 
@@ -330,6 +406,7 @@ def random_scenario(chosen: random.Random, jobs: int) -> Scenario:
         email_step=chosen.choice([None, chosen.randint(1, steps)]),
         transient_rate=t,
         crash_rate=c,
+        crash_point=chosen.choice(CRASH_POINTS),
         job_attempts=chosen.choice([1, 2, 3, 10, chosen.randint(1, 100)]),
         step_attempts=chosen.choice([1, 2, 3, 10, chosen.randint(1, 100)]),
         redeliveries_max=chosen.choice([0, 1, 3, 10, chosen.randint(0, 1000)]),
