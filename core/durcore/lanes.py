@@ -39,16 +39,11 @@ class LaneProcess:
         self.design = design
         self.seed = seed
         self._live: LiveFigures | None = None
-        directory.mkdir(mode=0o700)
-        with (directory / program.LOG).open("wb") as log:
-            # Explicit stdio: under Textual the standard streams have no file number. -P: a file in the working
-            # directory of whoever runs durtui must not be imported for a module of ours.
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "durcore.lane"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-            )
+        try:
+            directory.mkdir(mode=0o700)
+            self._process = _spawn(directory / program.LOG)
+        except OSError as error:
+            raise LaneFailed(f"lane {design.name} cannot be started in {directory}: {error.strerror}") from error
         self.send(
             Start(
                 directory=str(directory),
@@ -126,3 +121,15 @@ class LaneProcess:
         if self._live is None:
             self._live = LiveFigures.look(self.directory / program.LIVE)
         return self._live
+
+
+def _spawn(log: Path) -> subprocess.Popen[bytes]:
+    """A lane's process, waiting for its first command.
+
+    Its stdio is explicit: under Textual the standard streams have no file number. -P: a file in the working directory
+    of whoever runs durtui must not be imported for a module of ours.
+    """
+    with log.open("wb") as words:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "durcore.lane"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=words
+        )

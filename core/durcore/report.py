@@ -37,7 +37,8 @@ class Column:
         return "" if text in ("0", "$0.00") else f"± {text}"
 
     def _expected(self, value: float) -> str:
-        return self.write(round(value, 1 if self.write is number else 2))
+        # Rounded in two steps: two means that are equal but for their last bits must not come out a cent apart.
+        return self.write(round(round(value, 9), 1 if self.write is number else 2))
 
 
 def columns(result: LabResult) -> list[Column]:

@@ -49,6 +49,7 @@ def expectation(moment: Moment, *, money: bool, width: int) -> str:
 
 
 def _rounded(value: float, *, money: bool) -> str:
+    value = round(value, 9)  # means that are equal but for their last bits must not come out a cent apart
     return f"{value:,.2f}" if money else f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:,.1f}"
 
 

@@ -84,16 +84,14 @@ class Session:
         self._retire()
         self.scenario = scenario
         self.directory = RunDirectory.create(None, scenario, self.designs, [self.seed])
-        for design in self.designs:
-            lane = LaneProcess(
-                self.directory.lane(design, self.seed),
-                scenario,
-                design,
-                self.seed,
-                calls_per_s=self.calls_per_s,
-                paused=self.paused,
-            )
-            self._lanes.append(lane)
+        try:
+            for design in self.designs:
+                place = self.directory.lane(design, self.seed)
+                lane = LaneProcess(place, scenario, design, self.seed, calls_per_s=self.calls_per_s, paused=self.paused)
+                self._lanes.append(lane)
+        except LaneFailed:
+            self._retire()
+            raise
 
     def pause(self, paused: bool) -> None:
         """Hold every lane before its next call, or let it go on."""

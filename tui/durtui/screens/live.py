@@ -55,9 +55,8 @@ class LiveScreen(Screen[None]):
         self._scenario = scenario
         self._rest: Timer | None = None
         self._expected_of: tuple[Scenario, Mapping[str, Expectation]] | None = None
-        self._out_of_ordinary: dict[
-            str, dict[str, float]
-        ] = {}  # by design, the figures out of the ordinary; {}: judged, none
+        # By design: the figures out of the ordinary, with their odds; empty where it was judged and has none.
+        self._out_of_ordinary: dict[str, dict[str, float]] = {}
 
     def compose(self) -> ComposeResult:
         """A headline, the rail beside the lanes, the keys; and for a small terminal one compact table."""

@@ -21,6 +21,8 @@ from durtui.plot import STROKES, Cell, Curve, bounds, plot
 from durtui.present import compact
 from durtui.widgets.rail import value_text
 
+COLOURS = ("$text-error", "$text-warning", "$text-success")  # of the legend, as the charts' CSS has them
+
 
 class ChartView(Widget):
     """One chart: title and range above, curves in the middle, the parameter's ends and its present value below."""
@@ -118,8 +120,11 @@ class SweepView(Vertical):
     def compose(self) -> ComposeResult:
         """Tabs, a legend, the charts."""
         yield Tabs(*(Tab(label, id=name) for name, label in SWEEPABLE.items()))
-        strokes = [f"{STROKES[i % len(STROKES)]} {design.title}" for i, design in enumerate(self._designs)]
-        yield Static("   ".join([*strokes, "░ ± one deviation", "│ now"]), id="legend", markup=False)
+        strokes = [
+            f"[{COLOURS[i % len(COLOURS)]} bold]{STROKES[i % len(STROKES)]}[/] {design.title}"
+            for i, design in enumerate(self._designs)
+        ]
+        yield Static("  ".join([*strokes, "░ ± one sd", "│ now"]), id="legend")
         with Grid():
             for chart in CHARTS:
                 yield ChartView(chart)
