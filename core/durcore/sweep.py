@@ -47,7 +47,8 @@ class Point:
 def parse_axis(text: str) -> Axis:
     """The axis that `steps=5:50:5` or `crash_rate=0.01,0.02` names. Raises Mistake with the rule that is broken.
 
-    LOW:HIGH:STEP is LOW + i x STEP in decimal arithmetic, HIGH included where a step lands on it.
+    LOW:HIGH:STEP is LOW + i x STEP in decimal arithmetic, HIGH included where a step lands on it; `all` stands for every
+    choice of a parameter that has choices.
     """
     name, equals, spelled = text.partition("=")
     name = name.strip().removeprefix("--").replace("-", "_")
@@ -56,7 +57,12 @@ def parse_axis(text: str) -> Axis:
             f"sweep(={text}) must be FIELD=LOW:HIGH:STEP or FIELD=A,B,C, FIELD one of {', '.join(PARAMETERS)}"
         )
     parameter = PARAMETERS[name]
-    words = list(_grid(spelled, text)) if ":" in spelled else [word.strip() for word in spelled.split(",")]
+    if spelled == "all" and parameter.choices:
+        words = list(parameter.choices)
+    elif ":" in spelled:
+        words = list(_grid(spelled, text))
+    else:
+        words = [word.strip() for word in spelled.split(",")]
     values = tuple(parameter.parse(word) for word in words)
     for value in values:
         parameter.check(value)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from typing import get_args
 
 import pytest
 
@@ -10,7 +11,7 @@ from durcore.designs import DEFAULT_DESIGNS
 from durcore.errors import Mistake
 from durcore.figures import FIGURE_NAMES
 from durcore.model import simulate
-from durcore.scenario import Scenario
+from durcore.scenario import CrashPoint, Scenario
 from durcore.sweep import Point, parse_axis, sweep, sweep_csv, sweep_json
 from durcore.theory import expect
 
@@ -25,6 +26,7 @@ SMALL = Scenario(jobs=300)
         ("transient-rate=0:0.3:0.1", "transient_rate", (0.0, 0.1, 0.2, 0.3)),
         ("--crash-rate=0.01,0.5", "crash_rate", (0.01, 0.5)),
         ("crash_point=before-work,after-work", "crash_point", ("before-work", "after-work")),
+        ("crash_point=all", "crash_point", get_args(CrashPoint)),
         ("steps=7:7:1", "steps", (7,)),
     ],
 )
@@ -48,6 +50,7 @@ def test_an_axis_has_the_points_of_decimal_arithmetic_its_high_end_included(
         ("crash_rate=0:1:0.00001", "at most 10,000 points"),
         ("steps=0:5:1", r"steps\(=0\) must be"),
         ("steps=1:5:0.5", r"steps\(=1.5\) must be a whole number"),
+        ("steps=all", r"steps\(=all\) must be a whole number"),
         ("steps=", r"steps\(=\) must be"),
     ],
 )
