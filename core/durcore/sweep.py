@@ -47,8 +47,8 @@ class Point:
 def parse_axis(text: str) -> Axis:
     """The axis that `steps=5:50:5` or `crash_rate=0.01,0.02` names. Raises Mistake with the rule that is broken.
 
-    LOW:HIGH:STEP is LOW + i x STEP in decimal arithmetic, HIGH included where a step lands on it; `all` stands for every
-    choice of a parameter that has choices.
+    LOW:HIGH:STEP is LOW + i x STEP in decimal arithmetic, HIGH included where a step lands on it. `all` stands for
+    every choice of a parameter that has choices.
     """
     name, equals, spelled = text.partition("=")
     name = name.strip().removeprefix("--").replace("-", "_")

@@ -170,14 +170,6 @@ def test_what_is_not_built_yet_is_refused_and_never_ignored(name: str, value: An
     assert str(caught.value).startswith(f"{name}(={value}) ")
 
 
-@pytest.mark.parametrize("point", CHOICES["crash_point"][1])
-def test_a_crash_point_is_taken_or_said_to_be_not_built_yet(point: Any) -> None:
-    try:
-        assert made(crash_point=point).crash_point == point  # and test_lab tells whether it is run
-    except NotYet as error:
-        assert str(error).startswith(f"crash_point(={point}) is not yet built")  # noqa: PT017  # one or the other
-
-
 def test_a_refusal_is_the_users_mistake_and_a_value_error() -> None:
     with pytest.raises(Mistake) as caught:
         Scenario(jobs=0)
