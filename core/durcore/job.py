@@ -46,7 +46,7 @@ class JobReport:
 
     job: str
     state: Any
-    delivery: int  # from 1: how often the job has been taken up
+    delivery: int  # from 1: how often the job was taken up until it finished
     skipped_steps: int  # done in an earlier delivery, and not called again
     attempts: int  # calls of steps in this delivery
 
@@ -75,7 +75,7 @@ def run_job(
     """
     if not 1 <= len(steps) <= STEPS_MAX:
         raise Mistake(f"steps(={len(steps)} of them) must be between 1 and {STEPS_MAX}")
-    if retries < 0 or retries != int(retries):
+    if not math.isfinite(retries) or retries < 0 or retries != int(retries):
         raise Mistake(f"retries(={retries}) must be a whole number of at least 0")
     if not 0 <= backoff_s < math.inf:
         raise Mistake(f"backoff_s(={backoff_s}) must be at least 0, and finite")
@@ -86,6 +86,9 @@ def run_job(
         if saved > len(steps):
             raise Mistake(f"job {name} has {saved} steps done, and only {len(steps)} were given")
         stored = store.output(job, saved) if saved else given
+        state, deliveries = store.progress(job)
+        if state == "finished" and saved == len(steps):
+            return JobReport(job=name, state=json.loads(stored), delivery=deliveries, skipped_steps=saved, attempts=0)
         claim = store.begin(job)
     delivery = _Delivery(name, steps, store, claim, stored, sleep=sleep, jitter=jitter, backoff_s=backoff_s)
     return delivery.run(saved, retries)
@@ -149,7 +152,12 @@ class _Delivery:
             self._failure = error
             return False
         called = getattr(function, "__name__", repr(function))
-        self._output = _stored(output, f"step {step} ({called}) of job {self._name} returned")
+        try:
+            self._output = _stored(output, f"step {step} ({called}) of job {self._name} returned")
+        except UnstorableOutput:  # another try would return the same: the job waits for a better step
+            with explained(self._store.path):
+                self._store.redeliver(self._claim.job)
+            raise
         return True
 
     def _save(self, step: int) -> None:

@@ -1,4 +1,4 @@
-"""The lab: lanes side by side, replications one after the other, medians at the end."""
+"""The lab: a lane for each design and seed, as many at a time as there are cores, and medians at the end."""
 
 from __future__ import annotations
 
@@ -98,12 +98,13 @@ def run_lab(
     directory = RunDirectory.create(run_dir, scenario, chosen, seeds)
     try:
         replications = _run_lanes(scenario, chosen, seeds, directory, on_progress)
+        result = collect(scenario, seeds, chosen, replications)
     except BaseException as error:
         error.add_note(f"the run so far is kept in {directory.path}")
         raise
     if directory.temporary:
         directory.remove()
-    return collect(scenario, seeds, chosen, replications)
+    return result
 
 
 def check_seeds(seeds: Sequence[int]) -> None:

@@ -34,6 +34,8 @@ from durcore.worker import Worker
 STORE, LEDGER, LIVE, RESULT, ERROR, LOG = "store.db", "ledger", "live", "result.json", "error.txt", "lane.log"
 QUEUE_BATCH = 10_000  # jobs put into the queue in one transaction: the WAL stays small, a command waits 10 ms
 PUBLISH_EVERY_S = 0.02
+SLICE = 16  # calls between two looks at the clock
+MOMENT_S = 0.01  # a command does not wait longer than this and one slice, however slow the writes are
 NICENESS = 10  # below the screen: this, more than being a process, keeps a key fast
 
 
@@ -181,11 +183,12 @@ class Lane:
         )
         began = perf_counter()
         work = worker.work()
-        more = _advance(work, 1)  # up to the first call, so that each later advance makes exactly one
+        _, more = _advance(work, 1)  # up to the first call, so that each later advance makes exactly one
         published = 0.0
         while more:
             if calls := self._pace.due(monotonic()):
-                more = _advance(work, calls)
+                made, more = _advance(work, calls)
+                self._pace.give_back(calls - made)
                 self._elapsed_s = perf_counter() - began
             wait_s = self._pace.wait_s()
             if wait_s != 0 or perf_counter() - published > PUBLISH_EVERY_S:
@@ -198,9 +201,21 @@ class Lane:
         self._live.publish(state, self._queued, self._elapsed_s, self._tally)
 
 
-def _advance(work: Iterator[None], calls: int) -> bool:
-    """Let the worker make up to `calls` calls; False when its queue is empty."""
-    return sum(1 for _ in islice(work, calls)) == calls
+def _advance(work: Iterator[None], calls: int) -> tuple[int, bool]:
+    """Let the worker make up to `calls` calls, fewer where a moment has no time for them.
+
+    Return how many it made, and whether there may be more: False when its queue is empty.
+    """
+    made, until = 0, perf_counter() + MOMENT_S
+    while made < calls:
+        asked = min(SLICE, calls - made)
+        here = sum(1 for _ in islice(work, asked))
+        made += here
+        if here < asked:
+            return made, False
+        if perf_counter() > until:
+            break
+    return made, True
 
 
 def main() -> int:

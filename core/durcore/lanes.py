@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from durcore.live import LaneState, LiveFigures, Progress
 from durcore.scenario import Scenario
 
 END_WITHIN_S = 1.0
+LEAST_BYTES = 1 << 20  # a disk with less is full
 NOT_STARTED = Progress(state=LaneState.STARTING, queued=0, elapsed_s=0.0, tally=Tally())
 
 
@@ -92,8 +94,10 @@ class LaneProcess:
         if code == 0:
             return msgspec.json.decode((self.directory / program.RESULT).read_bytes(), type=LaneResult)
         error = self.directory / program.ERROR
-        if error.exists():
-            raise LaneFailed(f"lane {where}: {error.read_text()}")
+        if error.exists() and (words := error.read_text()):
+            raise LaneFailed(f"lane {where}: {words}")
+        if shutil.disk_usage(self.directory).free < LEAST_BYTES:  # it may have had no room for its last words
+            raise LaneFailed(f"lane {where}: the disk of {self.directory} is full; free some room and run again")
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         raise LaneFailed(f"lane {where} {how}; what it said is in {self.directory / program.LOG}")
 

@@ -43,6 +43,13 @@ class Pace:
         self._credit = min(self._credit - whole, max(BURST_S * self._calls_per_s, 1.0))
         return calls + whole
 
+    def give_back(self, calls: int) -> None:
+        """Take back calls that were due and not made, for the next time."""
+        if self.paused:
+            self._steps += calls
+        elif self._calls_per_s is not None:
+            self._credit = min(self._credit + calls, max(BURST_S * self._calls_per_s, 1.0))
+
     def wait_s(self) -> float | None:
         """How long to wait for a command before asking again. None: until one comes."""
         if self._steps:

@@ -14,6 +14,14 @@ from durcore.scenario import Scenario
 from durcore.snapshot import reproduce
 from durcore.theory import Expectation
 
+CRASHES = {  # where a crash lands, as a sentence says it
+    "before-work": "before it",
+    "after-key": "after recording the key",
+    "after-work": "after it",
+    "after-checkpoint": "after the checkpoint",
+    "anywhere": "anywhere in between",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -47,12 +55,12 @@ def columns(result: LabResult) -> list[Column]:
     The stricter waste leads wherever a job was lost or dead-lettered; jobs dead-lettered or missing their email have
     a column where there are any.
     """
-    medians = [design.median for design in result.designs]
+    runs = [replication.figures for design in result.designs for replication in design.replications]
     shown = [Column("finished", "finished", number), Column("lost", "lost", number)]
-    if any(f.dead_lettered for f in medians):
+    if any(f.dead_lettered for f in runs):
         shown.append(Column("dead-lettered", "dead_lettered", number))
     shown.append(Column("model calls", "model_calls", number))
-    if any(f.lost or f.dead_lettered for f in medians):
+    if any(f.lost or f.dead_lettered for f in runs):
         shown += [
             Column("unproductive calls", "unproductive_calls", number),
             Column("unproductive cost", "unproductive_cost_usd", dollars),
@@ -63,7 +71,7 @@ def columns(result: LabResult) -> list[Column]:
         Column("wasted cost", "wasted_cost_usd", dollars),
         Column("duplicate emails", "duplicate_email_jobs", number),
     ]
-    if any(f.missing_email_jobs for f in medians):
+    if any(f.missing_email_jobs for f in runs):
         shown.append(Column("missing emails", "missing_email_jobs", number))
     return shown
 
@@ -97,7 +105,7 @@ def as_markdown(result: LabResult) -> str:
         "| --- |" + " ---: |" * (len(headings) - 1),
         *("| " + " | ".join(row) + " |" for row in rows),
         "",
-        "The same figures again:",
+        "The same figures again:" if result.complete else "The run to its end:",
         "",
         "```sh",
         reproduce(result),
@@ -131,10 +139,10 @@ def summary(result: LabResult) -> str:
     scenario = result.scenario
     seeds = ", ".join(map(str, result.seeds))
     run = "the median of seeds " if len(result.seeds) > 1 else "that of seed "
-    state = "" if result.complete else " The run was under way: these figures are not final."
+    state = "" if result.complete else " The run had not ended: these figures are not final."
     return (
         f"The email goes out at step {scenario.effect_step}; {percent(scenario.transient_rate)} of attempts fail"
-        f" before any work and {percent(scenario.crash_rate)} crash {scenario.crash_point}; a call costs"
+        f" before any work and {percent(scenario.crash_rate)} crash {CRASHES[scenario.crash_point]}; a call costs"
         f" ${scenario.cost_per_call_usd:g}; each figure is {run}{seeds}.{state}"
     )
 

@@ -120,6 +120,11 @@ class Scenario:
             raise InvalidScenario(
                 f"transient_rate(={self.transient_rate}) + crash_rate(={self.crash_rate}) must be at most 1"
             )
+        calls = self.jobs * self.steps * max(self.job_attempts, self.step_attempts * (1 + self.redeliveries_max))
+        if not math.isfinite(calls * self.cost_per_call_usd):
+            raise InvalidScenario(
+                f"cost_per_call_usd(={self.cost_per_call_usd}) must be small enough for {calls:,} calls to have a price"
+            )
         self._refuse_what_is_not_built()
 
     def _refuse_what_is_not_built(self) -> None:
@@ -138,12 +143,18 @@ class Scenario:
         values = {name: getattr(self, name) for name in PARAMETERS}
         return values | {"email_step": self.effect_step}
 
-    def flags(self) -> list[str]:
-        """The command-line words that give this scenario, every field of it.
+    def flags(self, *, swept: str | None = None) -> list[str]:
+        """The command-line words that give this scenario, every field of it but the one that is `swept`.
 
-        None is left to a default: the reader's own settings, or a later version, may have another.
+        None is left to a default: the reader's own settings, or a later version, may have another. Only under a sweep
+        an email step that nobody set is left out, since it is derived anew at each point.
         """
-        return [word for name, value in self.resolved().items() for word in (PARAMETERS[name].flag, str(value))]
+        values = self.resolved()
+        if swept is not None:
+            del values[swept]
+            if self.email_step is None:
+                values.pop("email_step", None)
+        return [word for name, value in values.items() for word in (PARAMETERS[name].flag, str(value))]
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Scenario:

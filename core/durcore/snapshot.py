@@ -79,7 +79,7 @@ def theory_json(scenario: Scenario, expected: Mapping[str, Expectation]) -> byte
         "scenario": scenario.resolved(),
         "interventions": [],
         "designs": [{"name": name, "expected": _expected(each)} for name, each in expected.items()],
-        "environment": environment(Path.cwd()),
+        "environment": environment(Path()),
     }
     return msgspec.json.format(msgspec.json.encode(tree), indent=2) + b"\n"
 
@@ -148,7 +148,7 @@ def verify(data: bytes, on_progress: Callable[[int, int], None] | None = None) -
         [design.name for design in entry.designs],
         on_progress=on_progress,
     )
-    for path, there, here in differences(tree, as_snapshot(result, Path.cwd())):
+    for path, there, here in differences(tree, as_snapshot(result, Path())):
         raise NotVerified("{} is {} in the snapshot, and this run gives {}".format(path, *_shown_apart(there, here)))
     return result
 
@@ -213,11 +213,15 @@ def _shown_apart(there: Any, here: Any) -> tuple[str, str]:
 def filesystem_of(path: Path) -> str:
     """The type of the file system that holds `path`, `unknown` where the system does not say."""
     mounts = Path("/proc/self/mounts")
+    try:
+        path = path.resolve(strict=True)
+    except OSError:
+        return "unknown"
     if not mounts.exists():
         return "unknown"
     best, kind = "", "unknown"
     for line in mounts.read_text().splitlines():
         _, mount, type_, *_ = line.split()
-        if path.resolve().is_relative_to(mount) and len(mount) >= len(best):
+        if path.is_relative_to(mount) and len(mount) >= len(best):
             best, kind = mount, type_
     return kind

@@ -7,7 +7,8 @@ It holds what a design remembers, never what the world saw: calls and emails sta
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +23,7 @@ from durcore.scenario import Locking, Synchronous
 APPLICATION_ID = int.from_bytes(b"durt")  # in the file's header, so that a foreign database is told from ours
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_MS = 5000
+RETRY_MS = 20
 
 
 class Claim(NamedTuple):
@@ -46,11 +48,11 @@ class Store:
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """Open the store at `path`, or make it where nothing is. Raises StoreError; a foreign file is left alone."""
         path = Path(path)
-        if path.exists() and path.stat().st_size > 0:
-            with explained(path):
-                _check(path)
-                return cls(_connect(path, "normal", "normal"), path)
-        return cls.create(path)
+        with explained(path):
+            if not _is_there(path):
+                _make(path)  # or find that another process has made it meanwhile
+            _check(path)
+            return cls(_connect(path, "normal", "normal"), path)
 
     @classmethod
     def create(
@@ -58,16 +60,9 @@ class Store:
     ) -> Self:
         """Make a new store at `path`. Raises StoreError where that cannot be, or where a store is there already."""
         path = Path(path)
-        if path.exists() and path.stat().st_size > 0:
-            raise StoreError(f"{path} exists already")
         with explained(path):
-            connection = apsw.Connection(str(path))
-            # Before WAL, so that the file is a store or nothing from its first moment.
-            with connection:
-                connection.execute(files("durcore").joinpath("schema.sql").read_text())
-                connection.pragma("application_id", APPLICATION_ID)
-                connection.pragma("user_version", SCHEMA_VERSION)
-            connection.close()
+            if _is_there(path) or not _make(path):
+                raise StoreError(f"{path} exists already")
             return cls(_connect(path, synchronous, locking), path)
 
     def __enter__(self) -> Self:
@@ -168,6 +163,11 @@ class Store:
         )
         return Claim(job, delivery)
 
+    def progress(self, job: int) -> tuple[str, int]:
+        """What has become of `job`, in the words of the schema, and how often it was delivered."""
+        ((state, deliveries),) = self._rows("SELECT state, deliveries FROM jobs WHERE id = ?", (job,))
+        return state, deliveries
+
     # Counting, at a lane's end
 
     def count_states(self) -> dict[str, int]:
@@ -199,9 +199,45 @@ def _connect(path: Path, synchronous: Synchronous, locking: Locking) -> apsw.Con
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     connection.transaction_mode = "IMMEDIATE"  # a transaction that will write waits for its turn before it reads
     connection.pragma("locking_mode", locking)
-    connection.pragma("journal_mode", "wal")
+    if (mode := _patiently(lambda: connection.pragma("journal_mode", "wal"))) != "wal":
+        raise StoreError(f"{path} cannot have a write-ahead log where it is (SQLite says {mode})")
     connection.pragma("synchronous", synchronous)
     return connection
+
+
+def _is_there(path: Path) -> bool:
+    """Whether anything is at `path`; an empty file is what a process left that was killed before it made a store."""
+    return path.exists() and path.stat().st_size > 0
+
+
+def _make(path: Path) -> bool:
+    """Make an empty store at `path`, in one transaction; False where another process has made one meanwhile.
+
+    Before WAL, so that the file is a store or nothing from its first moment.
+    """
+    connection = apsw.Connection(str(path))
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.transaction_mode = "IMMEDIATE"
+        with connection:
+            if connection.pragma("application_id") == APPLICATION_ID:
+                return False
+            connection.execute(files("durcore").joinpath("schema.sql").read_text())
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", SCHEMA_VERSION)
+        return True
+    finally:
+        connection.close()
+
+
+def _patiently(act: Callable[[], object]) -> object:
+    """Do what SQLite refuses at once while another process is at the file, as often as the busy timeout allows."""
+    for _ in range(BUSY_TIMEOUT_MS // RETRY_MS):
+        try:
+            return act()
+        except apsw.BusyError:
+            time.sleep(RETRY_MS / 1000)
+    return act()
 
 
 def _check(path: Path) -> None:

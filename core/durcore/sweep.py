@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from durcore.designs import DEFAULT_DESIGNS, find_designs
-from durcore.errors import InvalidScenario, Mistake
+from durcore.errors import InvalidScenario, Mistake, shown
 from durcore.figures import FIGURE_NAMES, Figures
 from durcore.lab import run_lab
 from durcore.model import simulate
@@ -54,13 +54,16 @@ def parse_axis(text: str) -> Axis:
     name = name.strip().removeprefix("--").replace("-", "_")
     if name not in PARAMETERS or not equals:
         raise Mistake(
-            f"sweep(={text}) must be FIELD=LOW:HIGH:STEP or FIELD=A,B,C, FIELD one of {', '.join(PARAMETERS)}"
+            f"sweep(={shown(text)}) must be FIELD=LOW:HIGH:STEP or FIELD=A,B,C, FIELD one of {', '.join(PARAMETERS)}"
         )
     parameter = PARAMETERS[name]
     if spelled == "all" and parameter.choices:
         words = list(parameter.choices)
     elif ":" in spelled:
-        words = list(_grid(spelled, text))
+        try:
+            words = list(_grid(spelled, text))
+        except ArithmeticError:  # out of what decimals can hold
+            raise Mistake(f"sweep(={shown(text)}) must have numbers that {name} may have") from None
     else:
         words = [word.strip() for word in spelled.split(",")]
     values = tuple(parameter.parse(word) for word in words)
@@ -74,14 +77,14 @@ def _grid(spelled: str, text: str) -> Iterator[str]:
         low, high, step = (Decimal(word) for word in spelled.split(":"))
         finite = low.is_finite() and high.is_finite() and step.is_finite()
     except (ValueError, InvalidOperation):
-        raise Mistake(f"sweep(={text}) must be three numbers, LOW:HIGH:STEP") from None
+        raise Mistake(f"sweep(={shown(text)}) must be three numbers, LOW:HIGH:STEP") from None
     if not finite or step <= 0 or high < low:
-        raise Mistake(f"sweep(={text}) must have a STEP above 0 and a HIGH of at least LOW")
+        raise Mistake(f"sweep(={shown(text)}) must have a STEP above 0 and a HIGH of at least LOW")
     if (high - low) / step >= POINTS_MAX:
-        raise Mistake(f"sweep(={text}) must have at most {POINTS_MAX:,} points")
+        raise Mistake(f"sweep(={shown(text)}) must have at most {POINTS_MAX:,} points")
     for i in range(int((high - low) / step) + 1):
         point = low + i * step
-        yield str(int(point)) if point == int(point) else str(point)
+        yield f"{point.to_integral_value():f}" if point == point.to_integral_value() else str(point)
 
 
 def sweep(
@@ -174,7 +177,7 @@ def sweep_json(scenario: Scenario, axis: Axis, points: Sequence[Point], seed: in
 
 def reproduce_sweep(scenario: Scenario, axis: Axis, seed: int, designs: Sequence[str]) -> str:
     """The one command that gives the sweep again."""
-    words = ["durtui", "sweep", axis.text, *scenario.flags(), "--seed", str(seed)]
+    words = ["durtui", "sweep", axis.text, *scenario.flags(swept=axis.name), "--seed", str(seed)]
     for name in designs:
         words += ["--design", name]
     return " ".join(words)

@@ -211,9 +211,9 @@ def test_no_exception_of_a_step_is_mistaken_for_an_end(store: Store, surprise: E
 def test_a_finished_job_calls_nothing_and_reports_its_state(store: Store) -> None:
     run(store, Script({"n": 1}), Script({"n": 2}))
     untouched = Script(StepFailed())
-    for delivery in (2, 3):
+    for _ in range(2):
         report = run(store, untouched, untouched)
-        assert (report.state, report.skipped_steps, report.attempts, report.delivery) == ({"n": 2}, 2, 0, delivery)
+        assert (report.state, report.skipped_steps, report.attempts, report.delivery) == ({"n": 2}, 2, 0, 1)
     assert untouched.calls == []
     assert store.count_states() == {"finished": 1}
 

@@ -142,3 +142,15 @@ def test_a_running_lane_waits_long_enough_to_stream_and_not_longer_than_a_burst(
             assert pace.due(now) > 0
         else:
             assert TICK_S <= wait_s <= BURST_S
+
+
+def test_what_was_due_and_not_made_is_due_again() -> None:
+    pace = Pace(1000, paused=False, now_s=0.0)
+    assert pace.due(0.05) == 50
+    pace.give_back(20)
+    assert pace.due(0.05) == 20
+    pace.paused = True
+    pace.add_steps(5)
+    assert pace.due(0.05) == 5
+    pace.give_back(4)
+    assert pace.due(0.05) == 4

@@ -669,3 +669,13 @@ def test_a_store_behaves_as_its_plain_model(tmp_path: Path) -> None:
         directory = tmp_path
 
     run_state_machine_as_test(Machine, settings=settings(max_examples=40, stateful_step_count=25, deadline=None))
+
+
+def test_processes_that_open_one_new_store_together_all_get_it(path: Path) -> None:
+    program = "import sys; from durcore.store import Store; Store.open(sys.argv[1]).named_job(sys.argv[2])"
+    for round_ in range(4):
+        fresh = path.with_name(f"together-{round_}.db")
+        services = [subprocess.Popen([sys.executable, "-c", program, str(fresh), f"job-{n}"]) for n in range(4)]
+        assert [service.wait(30) for service in services] == [0] * 4
+        with Store.open(fresh) as store:
+            assert store.count_states() == {"queued": 4}

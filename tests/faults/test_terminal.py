@@ -397,10 +397,23 @@ def test_a_run_on_a_terminal_shows_a_bar_with_rate_and_time_left_and_then_the_ta
 
 def test_ctrl_c_on_a_run_gives_the_terminal_back(terminal: Open, lanes: Lanes, runs: Runs) -> None:
     window = terminal("run", "--jobs", "300000", size=(200, 24))
-    window.until(lambda: "jobs/s" in window.screen)
+    window.until(lambda: "jobs/s" in window.screen and lanes())
     window.press("\x03")
     assert window.ends_within(3) == 130
     assert window.is_itself_again()
     assert lanes() == []
     (kept,) = runs()
     assert str(kept) in window.screen.replace("\n", "")
+
+
+def test_a_lane_that_died_is_told_at_the_end_and_its_run_is_kept(terminal: Open, lanes: Lanes) -> None:
+    window = terminal("--jobs", "50000")
+    window.until(lambda: len(lanes()) == 3)
+    window.until(lambda: "running" in window.screen)
+    os.kill(lanes()[0], signal.SIGKILL)
+    window.until(lambda: "1 of 3 lanes failed" in window.screen)
+    window.press("q")
+    assert window.ends_within(5) == 1
+    (kept,) = re.findall(r"a lane failed; the run is kept in (\S+)", window.plain.replace("\n", ""))
+    assert Path(kept, "run.json").exists()
+    assert window.is_itself_again()

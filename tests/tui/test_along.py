@@ -1,6 +1,11 @@
 """The sweep of the app: values that hold the present scenario between them, and curves that are the theory."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from durcore.designs import DESIGNS
 from durcore.scenario import PARAMETERS, Scenario
@@ -28,6 +33,17 @@ def test_the_present_value_lies_between_the_first_and_the_last_and_all_may_be_ha
     assert values[0] <= scenario.resolved()[name] <= values[-1]
     for value in values:
         PARAMETERS[name].check(value)
+
+
+@given(st.integers(0, 1000), st.integers(0, 1000))
+def test_every_value_of_a_rate_goes_with_the_other_rate(transient: int, crash: int) -> None:
+    if transient + crash > 1000:
+        return
+    scenario = Scenario(transient_rate=transient / 1000, crash_rate=crash / 1000)
+    for name in ("transient_rate", "crash_rate"):
+        for value in values_along(scenario, name):
+            changes: dict[str, Any] = {name: value}
+            replace(scenario, **changes)
 
 
 @pytest.mark.parametrize("name", SWEEPABLE)

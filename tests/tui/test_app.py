@@ -403,12 +403,13 @@ async def test_e_exports_four_files_that_parse_and_shows_where(opened: Open, tmp
     async with opened(SMALL, size=(120, 36)) as durtui:
         await durtui.until(lambda: durtui.session.phases == {Phase.DONE})
         await durtui.until(lambda: "done" in durtui.rows[0])
-        await durtui.pilot.press("e", "e")
-        await durtui.until(lambda: len(durtui.notices) == 2)
-        folders = sorted((tmp_path / "durtui-exports").iterdir())
-        assert len(folders) == 2
-        for folder, notice in zip(folders, durtui.notices, strict=True):
-            assert str(folder) in notice
+        folders: list[Path] = []
+        for _ in range(2):
+            await durtui.pilot.press("e")
+            await durtui.until(lambda: [n for n in durtui.notices if not any(str(f) == n.split()[-1] for f in folders)])
+            folders.append(Path(durtui.notices[-1].split()[-1]))
+        assert sorted(folders) == sorted((tmp_path / "durtui-exports").iterdir())
+        for folder in folders:
             assert len(list(folder.iterdir())) == 4
             tree = json.loads((folder / "snapshot.json").read_text())
             assert tree["complete"]
@@ -422,6 +423,7 @@ async def test_e_exports_four_files_that_parse_and_shows_where(opened: Open, tmp
             shown = "".join(picture.itertext()).replace("\xa0", " ")
             assert tree["command"] in shown
             assert "Whole-job retry" in shown
+            assert "Exported" not in shown  # what was told of the export before is no part of this one
         durtui.app.clear_notifications()
 
 
@@ -534,15 +536,15 @@ async def test_the_expectation_follows_a_slider_before_any_lane_restarts(opened:
     async with opened(Scenario(jobs=2000), size=(120, 36)) as durtui:
         await durtui.until(lambda: "expect 75 ± 8.5" in durtui.screen)
         slider = durtui.slider("steps")
-        posted = time.monotonic()
         slider.post_message(Slider.Changed(slider, 20, final=False))
         await durtui.until(lambda: "expect 347 ± 17" in durtui.screen)
         followed = time.monotonic()
         assert "a job of 20 steps 44.2 %" in durtui.screen
+        await durtui.pilot.pause(2 * REST_S)
+        assert len(durtui.session.starts) == 1  # a drag that is held still is a drag
+        slider.post_message(Slider.Changed(slider, 20, final=True))
         await durtui.until(lambda: len(durtui.session.starts) == 2)
-        started, _ = durtui.session.starts[-1]
-        assert started - posted >= REST_S - 0.01
-        assert followed < started or followed - posted > REST_S  # a slow machine may draw late, but not start early
+        assert durtui.session.starts[-1][0] > followed
 
 
 async def test_w_shows_the_sweep_and_the_lanes_again(opened: Open) -> None:

@@ -458,3 +458,25 @@ def test_the_cap_is_never_reached_at_one_percent(durtui: Durtui) -> None:
     means = [point["designs"][1]["expected"]["dead_lettered"]["mean"] for point in json.loads(done.stdout)["points"]]
     assert means[0] < 1e-12
     assert means[-1] > 300
+
+
+@pytest.mark.parametrize("words", [["steps=5,10"], ["crash_rate=0.01,0.02", "--email-step", "3"], ["crash_point=all"]])
+def test_the_command_of_a_sweep_gives_it_again(durtui: Durtui, words: list[str]) -> None:
+    first = durtui("sweep", *words, "--jobs", "50", "--json", "-").stdout
+    again = durtui(*shlex.split(json.loads(first)["command"])[1:], "--json", "-").stdout
+    assert json.loads(again) == json.loads(first)
+
+
+def test_a_flag_that_a_sweep_would_ignore_is_refused(durtui: Durtui) -> None:
+    assert "--steps would do nothing" in told(durtui("sweep", "steps=5,10", "--steps", "7"), 2)
+
+
+def test_an_unknown_variable_is_refused_as_an_unknown_key_is(durtui: Durtui) -> None:
+    assert "DURTUI_STEP is no setting" in told(durtui("theory", DURTUI_STEP="3"), 2)
+
+
+def test_a_snapshot_is_verified_from_standard_input(command: str, durtui: Durtui) -> None:
+    snapshot = durtui("run", "--jobs", "20", "--json", "-").stdout
+    done = subprocess.run([command, "verify", "-"], input=snapshot, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "every figure of 9 lanes" in done.stdout

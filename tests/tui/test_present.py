@@ -201,7 +201,7 @@ def test_the_line_of_arithmetic_fits_and_shows_percentages_only(
 
 def test_the_line_of_arithmetic_is_the_missions() -> None:
     line = arithmetic(Scenario(), 200)
-    assert "96 %" in line
+    assert "96.0 %" in line
     assert "66.5 %" in line
     assert "96.2 %" in line
 

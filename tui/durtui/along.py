@@ -42,6 +42,8 @@ CHARTS = (
     _figure("wasted cost", "wasted_cost_usd"),
 )
 
+KEY_CHARTS = CHARTS[1:3]  # what a small screen shows
+
 SWEEPABLE = {  # the parameters that can be chosen, and what a tab calls them
     "steps": "Steps",
     "email_step": "Email at step",
@@ -76,7 +78,8 @@ def _whole(low: int, high: int) -> list[int | float]:
 
 
 def _real(high: float) -> list[int | float]:
-    return [high * i / (POINTS - 1) for i in range(POINTS)]
+    # Never past the end, not by the last bit: two rates of a scenario may add up to exactly 1.
+    return [*(min(high * i / (POINTS - 1), high) for i in range(POINTS - 1)), high]
 
 
 def curves_along(

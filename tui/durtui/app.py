@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
@@ -51,6 +51,10 @@ class DurtuiApp(App[None]):
         insist(self._session.close, code)
         self.exit(return_code=code)
 
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Textual's commands without its screenshot, which overwrites silently: `e` exports."""
+        return (command for command in super().get_system_commands(screen) if command.title != "Screenshot")
+
     @classmethod
     def open(cls, scenario: Scenario, *, seed: int, designs: Sequence[str]) -> int:
         """Run the app in this terminal until it ends; return its exit code. No process outlives it."""
@@ -63,8 +67,9 @@ class DurtuiApp(App[None]):
             app.run()
             code = app.return_code or 0
         finally:
-            kept = session.directory if code == 1 else None
+            kept = session.directory if code == 1 or session.failed else None
+            said = "a lane failed" if session.failed else "the app failed"
             session.close(keep=kept is not None)
             if kept is not None:
-                complain(f"the app failed; the run is kept in {kept.path}")
-        return code
+                complain(f"{said}; the run is kept in {kept.path}")
+        return code or int(kept is not None)

@@ -14,8 +14,8 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 from durcore.errors import DurtuiError, Mistake
 from durcore.lab import DEFAULT_SEEDS, LabResult, run_lab
 from durcore.report import as_csv, as_markdown
-from durcore.scenario import SEED, Scenario
-from durcore.snapshot import read_snapshot, theory_json, to_json, verify
+from durcore.scenario import PARAMETERS, SEED, Scenario
+from durcore.snapshot import SIZE_MAX, read_snapshot, theory_json, to_json, verify
 from durcore.sweep import parse_axis, sweep, sweep_csv, sweep_json
 from durcore.theory import expect
 from durtui.console import complain, print_result, print_sweep, print_theory, progress_bar
@@ -93,7 +93,7 @@ def run(
     check_outputs(files)
     result = _run(chosen, read_whole(SEED, seed), read_whole(REPLICATIONS, replications), read_designs(design), run_dir)
     texts = {
-        "json": lambda: to_json(result, run_dir or Path.cwd()).decode(),
+        "json": lambda: to_json(result, run_dir or Path()).decode(),
         "markdown": lambda: as_markdown(result),
         "csv": lambda: as_csv(result),
     }
@@ -133,8 +133,10 @@ def sweep_parameter(
     csv: Annotated[Output, Parameter(help="write a row a point and design to this file")] = None,
 ) -> None:
     """Every figure of every design along one parameter: expected, and sampled by one replication."""
-    chosen = read_scenario(scenario, config)
     along, first, names = parse_axis(axis), read_whole(SEED, seed), read_designs(design)
+    if scenario is not None and getattr(scenario, along.name) is not None:
+        raise Mistake(f"{along.name} is swept, so {PARAMETERS[along.name].flag} would do nothing; leave it out")
+    chosen = read_scenario(scenario, config)
     files = {"json": json, "csv": csv}
     check_outputs(files)
     with progress_bar("sweeping", "points") as on_progress:
@@ -148,9 +150,15 @@ def sweep_parameter(
 
 
 @app.command(name="verify")
-def verify_file(file: Annotated[Path, Parameter(help="a snapshot that `durtui run --json` wrote")]) -> None:
+def verify_file(
+    file: Annotated[
+        str,
+        Parameter(help="a snapshot that `durtui run --json` wrote (- for standard input)", allow_leading_hyphen=True),
+    ],
+    /,
+) -> None:
     """Run a snapshot's scenario again and compare every figure."""
-    data = read_snapshot(file)
+    data = sys.stdin.buffer.read(SIZE_MAX + 1) if file == "-" else read_snapshot(Path(file))
     with progress_bar("verifying") as on_progress:
         result = verify(data, on_progress)
     lanes = len(result.seeds) * len(result)

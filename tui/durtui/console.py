@@ -23,16 +23,6 @@ from durtui.terminal import prints_unicode
 
 PIPE_WIDTH = 120  # at the least, so that the sentence below the table is not broken early
 
-SWEPT = (  # what a sweep prints; its CSV and JSON hold every figure
-    "finished",
-    "lost",
-    "dead_lettered",
-    "model_calls",
-    "unproductive_cost_usd",
-    "wasted_cost_usd",
-    "duplicate_email_jobs",
-    "missing_email_jobs",
-)
 WRITES = "write µs, median / p99"
 
 
@@ -81,12 +71,14 @@ def print_theory(scenario: Scenario, expected: Mapping[str, Expectation]) -> Non
 
 
 def print_sweep(axis: Axis, points: Sequence[Point]) -> None:
-    """Print a table a figure: a value a row; what was sampled and what is expected of each design in the columns.
+    """Print a table of each figure that is not zero throughout: a value a row, what was sampled and what is expected.
 
     Where a terminal is too narrow for deviations, the expected mean stands alone.
     """
     names = list(points[0].figures)
-    shown = [figure for figure in SWEPT if any(getattr(p.figures[name], figure) for p in points for name in names)]
+    shown = [
+        figure for figure in FIGURE_NAMES if any(getattr(p.figures[name], figure) for p in points for name in names)
+    ]
     for figure in shown:
         column = Column(figure, figure, writer_of(figure))
         full = _along(axis, points, column, _moment)

@@ -18,7 +18,7 @@ FOLDER = "durtui-exports"
 def export(result: LabResult, svg: str, run_directory: Path, under: Path) -> Path:
     """Write the four files into a new folder below `under`; return it. Raises DurtuiError where that cannot be."""
     try:
-        folder = _new_folder(under / FOLDER)
+        folder = _new_folder(under / FOLDER).absolute()
         (folder / "snapshot.json").write_bytes(to_json(result, run_directory))
         (folder / "table.md").write_text(as_markdown(result), encoding="utf-8")
         (folder / "figures.csv").write_text(as_csv(result), encoding="utf-8")

@@ -85,6 +85,9 @@ def check_outputs(files: Mapping[str, str | None]) -> None:
     """Refuse a file that cannot be written before the run, not after it."""
     if sum(file == "-" for file in files.values()) > 1:
         raise Mistake(f"only one of {', '.join(f'--{kind}' for kind in files)} may be written to standard output")
+    named = [Path(file).absolute() for file in files.values() if file not in (None, "-")]
+    if len(set(named)) < len(named):
+        raise Mistake(f"{', '.join(f'--{kind}' for kind in files)} must be files of their own")
     for kind, file in files.items():
         if file in (None, "-"):
             continue
@@ -96,11 +99,12 @@ def check_outputs(files: Mapping[str, str | None]) -> None:
 def write_outputs(files: Mapping[str, str | None], texts: Mapping[str, Callable[[], str]]) -> bool:
     """Write each file that was asked for, `-` to standard output; tell whether anything went there."""
     for kind, file in files.items():
-        if file == "-":
-            sys.stdout.write(texts[kind]())
-        elif file is not None:
+        if file not in (None, "-"):
             try:
-                Path(file).write_text(texts[kind](), encoding="utf-8")
+                Path(str(file)).write_text(texts[kind](), encoding="utf-8")
             except OSError as error:
                 raise DurtuiError(f"{kind}(={file}) cannot be written: {error.strerror}") from error
+    for kind, file in files.items():
+        if file == "-":  # last, since whoever reads it may leave early
+            sys.stdout.write(texts[kind]())
     return "-" in files.values()

@@ -25,9 +25,10 @@ def watch_terminal(fd: int, clean_up: Callable[[], None]) -> None:
     def watch() -> None:
         poll = select.poll()
         poll.register(fd, 0)  # a hang-up is told unasked
-        while not poll.poll(POLL_MS):
+        while not (events := poll.poll(POLL_MS)):
             pass
-        _end(clean_up, HANGUP_CODE)
+        if events[0][1] & (select.POLLHUP | select.POLLERR):  # not where a system cannot poll a terminal
+            _end(clean_up, HANGUP_CODE)
 
     threading.Thread(target=watch, name="watch-terminal", daemon=True).start()
 

@@ -64,6 +64,7 @@ def rows_shown(figures: Sequence[Figures], expected: Sequence[Expectation]) -> t
         rows.append(Row(label="  calls", figure="unproductive_calls"))
     rows.append(Row(label="wasted", figure="wasted_cost_usd", lead=True))
     rows.append(Row(label="  calls", figure="wasted_calls"))
+    rows.append(Row(label="calls made", figure="model_calls"))
     return tuple(rows)
 
 

@@ -61,7 +61,8 @@ def bounds(curves: Sequence[Curve]) -> tuple[float, float]:
 def plot(curves: Sequence[Curve], width: int, height: int, marker: float) -> list[list[Cell]]:
     """`height` rows of `width` cells: the curves, the bands of one deviation around them, and a line at x = `marker`.
 
-    All curves share their first and last x. Where curves cross in one cell, the one with the most dots colours it.
+    All curves share their first and last x. Where curves meet in one cell the last one's colour stands: dashes are seen
+    over a solid line.
     """
     if width < 1 or height < 1:
         return []
@@ -107,16 +108,17 @@ def _dotted(dots: Sequence[dict[tuple[int, int], int]], row: int, column: int) -
     together = 0
     for mine in bits:
         together |= mine
-    return Cell(chr(BRAILLE + together), max(range(len(bits)), key=lambda index: bits[index].bit_count()))
+    return Cell(chr(BRAILLE + together), max(index for index, mine in enumerate(bits) if mine))
 
 
 def _fill_bands(grid: list[list[Cell]], curves: Sequence[Curve], xs: Sequence[float], low: float, high: float) -> None:
-    """Shade the empty cells whose middle lies within one deviation of a curve."""
+    """Shade the empty cells whose middle lies within one deviation of a curve, where that is more than the curve."""
     height = len(grid)
+    least = 0.75 * (high - low) / height  # a thinner band would show in the gaps of a dashed curve alone
     for column, x in enumerate(xs):
         for index, curve in enumerate(curves):
             mean, deviation = curve.at(x)
-            for row in range(height):
+            for row in range(height) if deviation >= least else ():
                 middle = high - (row + 0.5) / height * (high - low)
                 if abs(middle - mean) <= deviation and grid[row][column] is EMPTY:
                     grid[row][column] = Cell(BAND, index)

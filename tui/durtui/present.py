@@ -14,6 +14,7 @@ from durtui.session import LaneView, Phase, Session
 UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 COMPACT_CELLS = 6  # what a compact number takes at the most, with its sign
+ADVICE = ("checkpoint each step and give the email a key", "checkpoint each step")
 ADVISE_BELOW = 0.9  # the share of jobs that survive their first attempt, from which retrying whole jobs grows dear
 
 
@@ -72,17 +73,15 @@ def arithmetic(scenario: Scenario, width: int) -> str:
         f" {scenario.job_attempts} {_plural('attempt', scenario.job_attempts)} {_share(tried)}"
     )
     short = f"a step {_share(step)}, a job {_share(job)}, {scenario.job_attempts} tries {_share(tried)}"
-    advised = [f"{line} · below 90 %: checkpoint steps, key effects", f"{short} · checkpoint its steps"]
+    advised = [f"{text} · {advice}" for text in (line, short) for advice in ADVICE]
     forms = [*(advised if job < ADVISE_BELOW else []), line, short]
     return next((text for text in forms if len(text) <= width), short[: max(width, 0)])
 
 
 def _share(probability: float) -> str:
-    return (
-        percent(round(max(probability, 0.0), 3))
-        if 0.001 <= probability <= 0.999
-        else percent(float(f"{probability:.3g}"))
-    )
+    if 0.001 <= probability <= 0.999:
+        return f"{probability * 100:.1f} %"
+    return percent(float(f"{max(probability, 0.0):.3g}"))
 
 
 def _plural(noun: str, count: int) -> str:

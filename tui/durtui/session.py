@@ -116,6 +116,11 @@ class Session:
         """How far each lane is, in the order of the designs."""
         return tuple(self._look(lane) for lane in self._lanes)
 
+    @property
+    def failed(self) -> bool:
+        """Whether a lane of the present run ended before its work did."""
+        return any(view.phase is Phase.FAILED for view in self._views.values())
+
     def result(self) -> LabResult:
         """The figures as they are now, as a result of one replication; complete only when every lane is done."""
         views = self.look()

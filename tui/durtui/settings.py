@@ -32,12 +32,15 @@ def load_scenario(flags: Mapping[str, str | None], config: Path | None) -> Scena
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     values = {}
-    for parameter in PARAMETERS.values():
-        variable = ENVIRONMENT_PREFIX + parameter.name.upper()
-        if variable in environment:
-            with _named(variable):
-                values[parameter.name] = parameter.parse(environment[variable])
-                parameter.check(values[parameter.name])
+    for variable, text in environment.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX):
+            continue
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        if name not in PARAMETERS:
+            raise Mistake(f"{shown(variable)} is no setting of durtui's; there are {', '.join(PARAMETERS)}")
+        with _named(variable):
+            values[name] = PARAMETERS[name].parse(text)
+            PARAMETERS[name].check(values[name])
     return values
 
 

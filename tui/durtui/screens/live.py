@@ -10,11 +10,14 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Footer, Static
+from textual.worker import Worker, WorkerState
 
 from durcore.errors import DurtuiError
+from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
 from durcore.theory import Expectation, expect, judge
 from durtui.export import export
@@ -54,6 +57,7 @@ class LiveScreen(Screen[None]):
         self.session = session
         self._scenario = scenario
         self._rest: Timer | None = None
+        self._drawn_at: Size | None = None
         self._expected_of: tuple[Scenario, Mapping[str, Expectation]] | None = None
         # By design: the figures out of the ordinary, with their odds; empty where it was judged and has none.
         self._out_of_ordinary: dict[str, dict[str, float]] = {}
@@ -115,18 +119,23 @@ class LiveScreen(Screen[None]):
         if view.phase is not Phase.DONE or name in self._out_of_ordinary:
             return
         self._out_of_ordinary[name] = {}
-        scenario = self.session.scenario
+        scenario, run = self.session.scenario, self.session.directory
 
         def work() -> None:
             judged = judge(scenario, view.design, view.figures.as_dict())
             odd = {figure: odds_of(each) for figure, each in judged.items() if odds_of(each) < ODD_BELOW}
             if odd:
-                self.app.call_from_thread(self._tell_odd, view, odd)
+                self.app.call_from_thread(self._tell_odd, run, view, odd)
 
-        self.run_worker(work, thread=True, group="judge")
+        self.run_worker(work, thread=True, group="judge", exit_on_error=False)
 
-    def _tell_odd(self, view: LaneView, odd: dict[str, float]) -> None:
-        if self.session.scenario != self._scenario:
+    @on(Worker.StateChanged)
+    def _failed(self, event: Worker.StateChanged) -> None:
+        if event.state is WorkerState.ERROR:
+            self.notify(str(event.worker.error), title="A figure was not judged", severity="error", markup=False)
+
+    def _tell_odd(self, run: RunDirectory | None, view: LaneView, odd: dict[str, float]) -> None:
+        if self.session.directory is not run:
             return  # another run has begun since
         self._out_of_ordinary[view.design.name] = odd
         figure, likely = min(odd.items(), key=lambda item: item[1])
@@ -146,8 +155,10 @@ class LiveScreen(Screen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw what fits now, also while paused."""
-        self._expected_of = None  # its line of arithmetic is as long as there is room for
-        self.call_after_refresh(self._look)
+        if event.size != self._drawn_at:
+            self._drawn_at = event.size
+            self._expected_of = None  # its line of arithmetic is as long as there is room for
+            self.call_after_refresh(self._look)
 
     @on(Rail.ScenarioChanged)
     def _scenario_changed(self, event: Rail.ScenarioChanged) -> None:
@@ -156,7 +167,8 @@ class LiveScreen(Screen[None]):
         self.query_one(SweepView).show(event.scenario)
         if self._rest is not None:
             self._rest.stop()
-        self._rest = self.set_timer(REST_S, self._start)
+        if event.final:  # a drag is followed by the expectations alone, until it is let go
+            self._rest = self.set_timer(REST_S, self._start)
 
     @on(Rail.SpeedChanged)
     def _speed_changed(self, event: Rail.SpeedChanged) -> None:
@@ -189,14 +201,19 @@ class LiveScreen(Screen[None]):
         self.toggle_class("-rail-toggled")
         self.call_after_refresh(self._look)
 
-    def action_export(self) -> None:
-        """Write the run down, as it is now."""
+    async def action_export(self) -> None:
+        """Write the run down, as it is now; what was told before is not part of the picture."""
+        self.app.clear_notifications()
+        await self.query("Toast").remove()
+        self.call_after_refresh(self._export)
+
+    def _export(self) -> None:
         directory = self.session.directory
         if directory is None:
             self.notify("there is no run to export", severity="warning")
             return
         try:
-            folder = export(self.session.result(), self.app.export_screenshot(), directory.path, Path.cwd())
+            folder = export(self.session.result(), self.app.export_screenshot(), directory.path, Path())
         except DurtuiError as error:
             self.notify(str(error), title="Nothing was exported", severity="error", timeout=10, markup=False)
             return

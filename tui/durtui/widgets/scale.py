@@ -23,7 +23,7 @@ _DIGITS = 15
 _PAGES = 10
 _TYPED = re.compile(r"(-?(?:\d{1,3}(?:[,_]\d{3})+|\d+|(?=\.\d))(?:\.\d*)?) ?([km%]?)")
 _UNITS = {"": Decimal(1), "k": Decimal(1_000), "m": Decimal(1_000_000)}
-_PERCENT_UNITS = {"": Decimal(1), "%": Decimal("0.01")}
+_PERCENT_UNITS = {"": Decimal("0.01"), "%": Decimal("0.01")}
 
 
 def _exact(value: float) -> Decimal:
@@ -42,7 +42,7 @@ class Scale:
     `step` is the grid of the arrow keys and the mouse on a linear scale, and not a rule for values: a value that was
     typed or set is kept as it is, if it is in range. None makes the scale logarithmic; its steps are the numbers
     1, 1.5, 2, 3, 5, 7, 10 and so on. With `unlimited` the last column of a track stands for None, above `high`.
-    `percent` is about typing only: values are fractions, and a person writes 3% or .03.
+    `percent` is about typing only: values are fractions, and a person writes 3 or 3%, as the value is shown.
 
     Raises ValueError, naming field, value and rule, where no such scale can be drawn.
     """
@@ -139,9 +139,9 @@ class Scale:
         return value
 
     def parse(self, text: str) -> Value:
-        """The value that a person typed, as 2,000 or 2_000 or 2k or 1m, on a percent scale as 3% or .03.
+        """The value that a person typed, as 2,000 or 2_000 or 2k or 1m, on a percent scale as 3 or 3%.
 
-        Raises ValueError, whose message is the broken rule: "must be 1 to 100".
+        Raises ValueError, whose message is the rule, short enough for a slider's row: "1 to 100".
         """
         text = text.strip().lower()
         if self.unlimited and text == "unlimited":
@@ -152,19 +152,18 @@ class Scale:
         digits, unit = match.groups()
         number = Decimal(digits.replace(",", "").replace("_", ""))
         units = _PERCENT_UNITS if self.percent else _UNITS
-        # Is a bare 1 one percent or all of them? Where one reading is a hundred times the other, ask for the sign.
-        if unit not in units or (self.percent and not unit and abs(number) >= 1):
+        if unit not in units:
             raise ValueError(self._spelling)
         number *= units[unit]
         if not _exact(self.low) <= number <= _exact(self.high):
-            raise ValueError(f"must be {self._spelled(self.low)} to {self._spelled(self.high)}")
+            raise ValueError(f"{self._spelled(self.low)} to {self._spelled(self.high)}")
         if self.whole and number != int(number):
-            raise ValueError("must be a whole number")
+            raise ValueError("a whole number")
         return self._within(number)
 
     @property
     def _spelling(self) -> str:
-        return "must be like 3% or .03" if self.percent else "must be like 2,000 or 2k"
+        return "like 3 or 3%" if self.percent else "like 2,000 or 2k"
 
     def _spelled(self, value: float) -> str:
         return f"{value * 100:,.12g}%" if self.percent else f"{value:,.12g}"

@@ -41,7 +41,8 @@ class Slider(Widget, can_focus=True):
     """A number set by keys, by mouse, or by typing it. Two rows tall, as wide as its container lets it be.
 
     A digit begins a text in the place of the value: enter takes it, escape or leaving drops it,
-    and what the scale refuses stays there with the broken rule. A double click restores `default`.
+    and what the scale refuses is dropped too, and the broken rule stands there until the next key. A double click
+    restores `default`.
 
     Setting `value` or `scale` in code clamps the value and posts nothing; a person's change posts `Changed`.
     """
@@ -197,11 +198,11 @@ class Slider(Widget, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         """Take the keys of a text that is typed, or that begins."""
+        self._rule = ""
         if not self.check_consume_key(event.key, event.character):
             return
         event.stop()
         event.prevent_default()
-        self._rule = ""
         draft = self._draft or ""
         if event.key == "enter":
             self._enter(draft)
@@ -227,6 +228,8 @@ class Slider(Widget, can_focus=True):
         try:
             value = self.scale.parse(draft)
         except ValueError as broken:
+            # The text does not stay: it would swallow the next keys, which are meant for the app.
+            self._draft = None
             self._rule = str(broken)
         else:
             self._cancel()

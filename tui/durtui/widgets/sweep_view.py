@@ -12,11 +12,12 @@ from textual.containers import Grid, Vertical
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static, Tab, Tabs
-from textual.worker import get_current_worker
+from textual.worker import Worker, WorkerState, get_current_worker
 
 from durcore.designs import Design
+from durcore.report import dollars
 from durcore.scenario import Scenario
-from durtui.along import CHARTS, SWEEPABLE, Chart, curves_along
+from durtui.along import CHARTS, KEY_CHARTS, SWEEPABLE, Chart, curves_along
 from durtui.plot import STROKES, Cell, Curve, bounds, plot
 from durtui.present import compact
 from durtui.widgets.rail import value_text
@@ -86,10 +87,17 @@ class ChartView(Widget):
         room = max(width - len(span) - 1, 0)
         return f"{self._chart.title[:room]:<{room}} {span}"[:width]
 
+    def _short(self, value: float) -> str:
+        if self._chart.money:
+            return dollars(value) if abs(value) < 1000 else f"${compact(value)}"
+        return compact(value)
+
     def _bottom(self, width: int) -> str:
         first, now, last = self._axis
-        middle = f"│ {now}"
-        return f"{first}{middle:^{max(width - len(first) - len(last), 0)}}{last}"[:width]
+        means = " · ".join(self._short(curve.at(self._now)[0]) for curve in self._curves)
+        room = max(width - len(first) - len(last) - 2, 0)
+        middle = next((text for text in (f"{now}: {means}", means, now) if len(text) <= room), "")
+        return f"{first} {middle:^{room}} {last}"[:width]
 
 
 class SweepView(Vertical):
@@ -127,7 +135,9 @@ class SweepView(Vertical):
         yield Static("  ".join([*strokes, "░ ± one sd", "│ now"]), id="legend")
         with Grid():
             for chart in CHARTS:
-                yield ChartView(chart)
+                view = ChartView(chart)
+                view.set_class(chart in KEY_CHARTS, "-key")
+                yield view
 
     def show(self, scenario: Scenario) -> None:
         """Sweep another scenario."""
@@ -144,7 +154,12 @@ class SweepView(Vertical):
         if self.display and name:
             self._sweep(self._scenario, name)
 
-    @work(thread=True, exclusive=True, group="sweep")
+    @on(Worker.StateChanged)
+    def _failed(self, event: Worker.StateChanged) -> None:
+        if event.state is WorkerState.ERROR:
+            self.notify(str(event.worker.error), title="This sweep failed", severity="error", markup=False)
+
+    @work(thread=True, exclusive=True, group="sweep", exit_on_error=False)
     def _sweep(self, scenario: Scenario, name: str) -> None:
         worker = get_current_worker()
         charts = curves_along(scenario, name, self._designs, lambda: worker.is_cancelled)
