@@ -65,11 +65,13 @@ DESIGNS: dict[str, Design] = {d.name: d for d in (WHOLE_JOB, CHECKPOINT, CHECKPO
 DEFAULT_DESIGNS: tuple[str, ...] = tuple(DESIGNS)
 
 
-def find_designs(names: Iterable[str]) -> tuple[Design, ...]:
-    """The designs of these names in this order, each once. An unknown name raises Mistake."""
+def find_designs(designs: Iterable[Design | str]) -> tuple[Design, ...]:
+    """These designs, given themselves or by name, in this order and each once. An unknown name raises Mistake."""
     found: dict[str, Design] = {}
-    for name in names:
-        if name not in DESIGNS:
-            raise Mistake(f"design(={shown(name)}) must be one of {', '.join(DESIGNS)}")
-        found[name] = DESIGNS[name]
+    for design in designs:
+        if isinstance(design, str):
+            if design not in DESIGNS:
+                raise Mistake(f"design(={shown(design)}) must be one of {', '.join(DESIGNS)}")
+            design = DESIGNS[design]  # the value that was named
+        found[design.name] = design
     return tuple(found.values())

@@ -5,9 +5,14 @@ from typing import ClassVar
 SHOWN_MAX = 60
 
 
+def printable(text: str) -> str:
+    """`text` in one line, its control characters spelled out."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def shown(value: object) -> str:
     """A value as an error message quotes it: one short line that cannot steer a terminal, whatever was written."""
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value)[: 2 * SHOWN_MAX])
+    text = printable(str(value)[: 2 * SHOWN_MAX])
     return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + "..."
 
 
@@ -53,12 +58,6 @@ class Contradiction(DurtuiError):
 
 class NotVerified(DurtuiError):
     """A snapshot whose figures are not what its scenario gives."""
-
-
-class Interrupted(DurtuiError):
-    """The person stopped the run before it had finished."""
-
-    exit_code: ClassVar[int] = 130
 
 
 class Crash(BaseException):

@@ -60,7 +60,7 @@ def simulate(scenario: Scenario, seed: int, designs: Iterable[Design | str] = DE
     Raises InvalidScenario for a seed out of range and Mistake for an unknown design name.
     """
     weather = _Weather(scenario, seed)
-    lanes = _found(designs)
+    lanes = find_designs(designs)
     tallies = {design.name: Tally() for design in lanes}
     for first_job in range(1, scenario.jobs + 1, BLOCK_JOBS):
         last_job = min(first_job + BLOCK_JOBS - 1, scenario.jobs)
@@ -80,13 +80,8 @@ def outcomes(
     last_job = scenario.jobs if last_job is None else last_job
     if not 1 <= first_job <= last_job <= scenario.jobs:
         raise InvalidScenario(f"jobs(={first_job} to {last_job}) must be a range within 1 and {scenario.jobs:,}")
-    ((_, result),) = _block(scenario, _Weather(scenario, seed), _found([design]), first_job, last_job)
+    ((_, result),) = _block(scenario, _Weather(scenario, seed), find_designs([design]), first_job, last_job)
     return result
-
-
-def _found(designs: Iterable[Design | str]) -> list[Design]:
-    found = (design if isinstance(design, Design) else find_designs([design])[0] for design in designs)
-    return list({design.name: design for design in found}.values())
 
 
 def _count(tally: Tally, seen: Outcomes, steps: int) -> None:

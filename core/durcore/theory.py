@@ -94,7 +94,7 @@ def expect(scenario: Scenario, designs: Iterable[Design | str] = DEFAULT_DESIGNS
     Relative precision is 1e-12 or so; a figure that is certain has a deviation of exactly 0. Cost grows with steps x
     deliveries. An unknown design name raises Mistake.
     """
-    return {design.name: _expectation(scenario, design.policy(scenario)) for design in _found(designs)}
+    return {design.name: _expectation(scenario, design.policy(scenario)) for design in find_designs(designs)}
 
 
 def z_score(observed: float, moment: Moment) -> float | None:
@@ -112,7 +112,7 @@ def judge(
     jobs that of the sum, from its generating function. Only where a sum would cost more than half a second is it twice
     Chernoff's bound: then the truth may be less likely than `tail_p` says, never more. A cost is judged as its calls.
     """
-    (design,) = _found([design])
+    (design,) = find_designs([design])
     policy = design.policy(scenario)
     expected = expected or _expectation(scenario, policy)
     judged: dict[str, Judgement] = {}
@@ -139,10 +139,6 @@ def _tail(figure: str, observed: int, scenario: Scenario, policy: Policy) -> flo
     of_one, moves = generating(policy, at, figure)
     mean = scenario.jobs * law.sums[figure].mean
     return sum_tail(of_one, scenario.jobs, observed, mean, points_max=2 * MOVES_MAX // moves)
-
-
-def _found(designs: Iterable[Design | str]) -> list[Design]:
-    return [design if isinstance(design, Design) else find_designs([design])[0] for design in designs]
 
 
 def _expectation(scenario: Scenario, policy: Policy) -> Expectation:

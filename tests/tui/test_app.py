@@ -19,7 +19,8 @@ from durcore.designs import DEFAULT_DESIGNS, find_designs
 from durcore.lab import run_lab
 from durcore.scenario import Scenario
 from durtui.app import DurtuiApp
-from durtui.session import Phase, Session
+from durtui.session import Session
+from durtui.view import Phase
 from durtui.widgets.lane_panel import LanePanel
 from durtui.widgets.rail import Rail
 from durtui.widgets.slider import Slider

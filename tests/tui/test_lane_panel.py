@@ -10,7 +10,7 @@ from durcore.figures import Tally, figures_of
 from durcore.scenario import Scenario
 from durcore.theory import expect
 from durtui.panel import rows_shown
-from durtui.session import LaneView, Phase
+from durtui.view import LaneView, Phase
 from durtui.widgets.lane_panel import LanePanel, Look
 
 

@@ -26,7 +26,7 @@ from durtui.present import (
     status,
     write_times,
 )
-from durtui.session import LaneView, Phase
+from durtui.view import LaneView, Phase
 
 EXPECTED = expect(Scenario())
 LATENCY = Latency(count=1000, mean=7.1, median=6.8, p99=27.0, max=900.0)

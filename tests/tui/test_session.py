@@ -13,7 +13,8 @@ from durcore.errors import DurtuiError
 from durcore.figures import Figures
 from durcore.lab import run_lab
 from durcore.scenario import Scenario
-from durtui.session import LaneView, Phase, Session
+from durtui.session import Session
+from durtui.view import LaneView, Phase
 
 Lanes = Callable[[], list[int]]
 Runs = Callable[[], list[Path]]

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from durcore.designs import DESIGNS
+from durcore.errors import printable
 from durcore.figures import FIGURE_NAMES
 from durcore.lab import DesignResult, LabResult
 from durcore.report import Column, columns, jobs_of_steps, summary, write_latency, writer_of
@@ -173,5 +174,4 @@ def _printable(text: str) -> str:
 
 def complain(message: str) -> None:
     """One line on standard error, whatever is in it: text from a file must not steer the terminal."""
-    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
-    print(f"durtui: {line}", file=sys.stderr)
+    print(f"durtui: {printable(message)}", file=sys.stderr)

@@ -15,7 +15,7 @@ from durcore.figures import Figures
 from durcore.report import dollars, number
 from durcore.theory import Expectation
 from durtui.present import bar, compact, expectation, percent_done, write_times
-from durtui.session import LaneView, Phase
+from durtui.view import LaneView, Phase
 
 Role = Literal["label", "value", "good", "bad", "bar", "rest", "error"]
 Line = tuple[tuple[str, Role], ...]

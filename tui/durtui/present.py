@@ -9,7 +9,7 @@ from durcore.latency import Latency
 from durcore.report import percent
 from durcore.scenario import Scenario
 from durcore.theory import Judgement, Moment
-from durtui.session import LaneView, Phase, Session
+from durtui.view import LaneView, Phase
 
 UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -105,10 +105,10 @@ def speed(calls_per_s: float | None) -> str:
     return "unlimited" if calls_per_s is None else f"{calls_per_s:,.0f} calls/s"
 
 
-def headline(views: Sequence[LaneView], session: Session) -> str:
+def headline(views: Sequence[LaneView], seed: int, calls_per_s: float | None) -> str:
     """What is going on, in one line."""
     state = status(views) if views else "nothing runs"
-    return f"seed {session.seed} · {state} · {speed(session.calls_per_s)}"
+    return f"seed {seed} · {state} · {speed(calls_per_s)}"
 
 
 def status(views: Sequence[LaneView]) -> str:

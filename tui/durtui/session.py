@@ -4,32 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
 
 from durcore.designs import Design
 from durcore.errors import LaneFailed
-from durcore.figures import Figures, figures_of
+from durcore.figures import figures_of
 from durcore.lab import LabResult, Replication, collect
 from durcore.lane import GoOn, Pause, SetSpeed, Step
 from durcore.lanes import LaneProcess
-from durcore.latency import Latency
 from durcore.live import LaneState
 from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
-
-
-class Phase(Enum):
-    """What a lane is doing, in a person's words."""
-
-    STARTING = "starting"
-    QUEUEING = "queueing jobs"
-    RUNNING = "running"
-    PAUSED = "paused"
-    COUNTING = "counting"
-    DONE = "done"
-    FAILED = "failed"
-
+from durtui.view import LaneView, Phase
 
 PHASES = {
     LaneState.STARTING: Phase.STARTING,
@@ -38,25 +23,6 @@ PHASES = {
     LaneState.COUNTING: Phase.COUNTING,
     LaneState.DONE: Phase.COUNTING,  # done only when its result has been read
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneView:
-    """One look at one lane: all that a screen needs to draw it. `error` says why it failed, or is empty."""
-
-    design: Design
-    phase: Phase
-    ended: int
-    jobs: int
-    figures: Figures
-    latency: Latency | None
-    elapsed_s: float
-    error: str
-
-    @property
-    def share(self) -> float:
-        """The share of its jobs that have ended, 0 … 1."""
-        return self.ended / self.jobs
 
 
 class Session:

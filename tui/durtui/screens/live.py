@@ -23,7 +23,8 @@ from durcore.theory import Expectation, expect, judge
 from durtui.export import export
 from durtui.panel import rows_shown
 from durtui.present import arithmetic, compact_table, headline, odds_of
-from durtui.session import LaneView, Phase, Session
+from durtui.session import Session
+from durtui.view import LaneView, Phase
 from durtui.widgets.lane_panel import LanePanel, Look
 from durtui.widgets.rail import Rail
 from durtui.widgets.sweep_view import SweepView
@@ -103,7 +104,8 @@ class LiveScreen(Screen[None]):
         if compact.display:
             width, height = compact.content_size
             self._update(compact, "\n".join(compact_table(views, width, height)))
-        self._update(self.query_one("#headline", Static), f" durtui  {headline(views, self.session)}")
+        line = headline(views, self.session.seed, self.session.calls_per_s)
+        self._update(self.query_one("#headline", Static), f" durtui  {line}")
 
     def _expected(self) -> Mapping[str, Expectation]:
         """What theory expects of the scenario that the sliders show, also while they are being dragged."""

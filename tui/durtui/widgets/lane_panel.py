@@ -14,7 +14,7 @@ from textual.widget import Widget
 from durcore.designs import Design
 from durcore.theory import Expectation
 from durtui.panel import Line, Row, panel
-from durtui.session import LaneView
+from durtui.view import LaneView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
