@@ -34,7 +34,7 @@ from durcore.worker import Worker
 STORE, LEDGER, LIVE, RESULT, ERROR, LOG = "store.db", "ledger", "live", "result.json", "error.txt", "lane.log"
 QUEUE_BATCH = 10_000  # jobs put into the queue in one transaction: the WAL stays small, a command waits 10 ms
 PUBLISH_EVERY_S = 0.02
-SLICE = 16  # calls between two looks at the clock
+SLICE = 32  # calls between two looks at the clock
 MOMENT_S = 0.01  # a command does not wait longer than this and one slice, however slow the writes are
 NICENESS = 10  # below the screen: this, more than being a process, keeps a key fast
 

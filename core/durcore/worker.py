@@ -52,7 +52,8 @@ class Worker:
 
     def _drive(self, job: int, runner: Generator[Request, bool, bool]) -> Generator[None, None, bool]:
         """Do what the runner asks until its delivery is over; raise Crash where the fault plan says that it dies."""
-        tally = self.tally
+        tally, checkpoints = self.tally, self.policy.checkpoints
+        bill, fate_of = self.ledger.bill, self.plan.fate
         n = 0
         dying: CrashPoint | None = None  # where the present attempt is to end in a crash
         answer = True
@@ -64,13 +65,13 @@ class Worker:
                     if dying:
                         raise Crash
                     yield
-                    n = self.ledger.bill(job, request.step)
+                    n = bill(job, request.step)
                     tally.model_calls += 1
-                    fate = self.plan.fate(job, request.step, n)
+                    fate = fate_of(job, request.step, n)
                     answer = fate is not Fate.TRANSIENT
                     if fate is Fate.CRASH:
                         dying = self._crash_point(job, request.step, n)
-                    elif answer and not self.policy.checkpoints:
+                    elif answer and not checkpoints:
                         tally.open_steps += 1
                 elif kind is Save:
                     if dying == "after-work":
