@@ -108,7 +108,8 @@ def texts(lines: list[Line]) -> list[str]:
 
 def labels_of(lines: list[Line]) -> list[str]:
     """The label of each line, in full though it may have been cut for want of room; empty for a line without one."""
-    return [next((label for label in LABELS if label.startswith(line[0][0].rstrip() or "-")), "") for line in lines]
+    shown = [line[0][0].rstrip().removesuffix(".") for line in lines]  # "unprod." is short for unproductive
+    return [next((label for label in LABELS if label.startswith(text or "-")), "") for text in shown]
 
 
 # Numbers

@@ -24,6 +24,7 @@ BLANK: Line = (("", "label"),)
 BIG_ROWS = 3
 BESIDE = 32  # cells from which a label stands beside its big digits, where it else stands above them
 LABEL_CELLS = 5  # what a label keeps beside a figure in full; with less room the figure is written short
+FIGURE_CELLS = 9  # what a figure in full may take beside its whole label
 ODD = "‼"  # marks an expectation that the figure is too far from
 
 
@@ -33,6 +34,7 @@ class Row:
 
     label: str
     figure: str
+    short: str = ""  # the label where it would be cut
     lead: bool = False
     harm: bool = False  # anything above 0 is a failure that a customer or an operator sees
 
@@ -60,11 +62,11 @@ def rows_shown(figures: Sequence[Figures], expected: Sequence[Expectation]) -> t
     if any_of("missing_email_jobs"):
         rows.append(Row(label="missing", figure="missing_email_jobs", lead=True, harm=True))
     if any_of("lost") or any_of("dead_lettered"):
-        rows.append(Row(label="unproductive", figure="unproductive_cost_usd", lead=True))
+        rows.append(Row(label="unproductive", short="unprod.", figure="unproductive_cost_usd", lead=True))
         rows.append(Row(label="  calls", figure="unproductive_calls"))
     rows.append(Row(label="wasted", figure="wasted_cost_usd", lead=True))
     rows.append(Row(label="  calls", figure="wasted_calls"))
-    rows.append(Row(label="calls made", figure="model_calls"))
+    rows.append(Row(label="calls made", short="made", figure="model_calls"))
     return tuple(rows)
 
 
@@ -140,7 +142,9 @@ def _small(row: Row, figures: Figures, width: int) -> Line:
     room = width - len(text) - 1
     if room < 1:
         return ((text[:width].rjust(width), _role(row, figures)),)
-    return ((f"{row.label[:room]:<{room}} ", "label"), (text, _role(row, figures)))
+    # By the width and not by this figure, so that a row has one label in all lanes.
+    label = row.short if row.short and width < len(row.label) + FIGURE_CELLS else row.label
+    return ((f"{label[:room]:<{room}} ", "label"), (text, _role(row, figures)))
 
 
 def _big(row: Row, figures: Figures, width: int, hint: Line | None) -> list[Line]:

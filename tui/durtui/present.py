@@ -45,7 +45,13 @@ def expectation(moment: Moment, *, money: bool, width: int) -> str:
     deviation = "" if float(sd.replace(",", "")) == 0 else f" ± {sd}"
     sign = ("-" if moment.mean < 0 else "") + ("$" if money else "")
     short = f"{sign}{compact(abs(moment.mean))}"
-    forms = (f"expect {sign}{mean}{deviation}", f"exp. {sign}{mean}{deviation}", f"exp. {short}", short)
+    forms = (
+        f"expect {sign}{mean}{deviation}",
+        f"exp. {sign}{mean}{deviation}",
+        f"exp. {sign}{mean}",
+        f"exp. {short}",
+        short,
+    )
     return next((form for form in forms if len(form) <= width), "")
 
 
