@@ -362,3 +362,13 @@ def test_the_status_is_that_of_the_lane_furthest_behind() -> None:
     assert status(lanes) == "queueing jobs 50 %"
     assert status(mission()) == "done"
     assert status([*mission(), a_view(phase=Phase.FAILED)]) == "1 of 4 lanes failed"
+
+
+@pytest.mark.parametrize("width", [27, 40])
+def test_every_figure_of_a_panel_has_its_expectation(width: int) -> None:
+    lanes = mission()
+    expected = list(EXPECTED.values())
+    rows = rows_shown([view.figures for view in lanes], expected)
+    for view in lanes:
+        lines = texts(panel(view, rows, EXPECTED[view.design.name], width, 40))
+        assert sum("exp" in line for line in lines) == len(rows)

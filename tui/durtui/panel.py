@@ -98,7 +98,7 @@ def panel(
     for row in rows:
         hint = _expected(row, expected, width, odd) if expecting and row.lead else None
         if not row.lead:
-            groups[-1].append(_small(row, view.figures, width))
+            groups[-1].append(_minor(row, view.figures, expected, width, odd))
         elif spare >= grown:
             spare -= grown
             groups.append(_big(row, view.figures, width, hint))
@@ -145,6 +145,19 @@ def _small(row: Row, figures: Figures, width: int) -> Line:
     # By the width and not by this figure, so that a row has one label in all lanes.
     label = row.short if row.short and width < len(row.label) + FIGURE_CELLS else row.label
     return ((f"{label[:room]:<{room}} ", "label"), (text, _role(row, figures)))
+
+
+def _minor(row: Row, figures: Figures, expected: Expectation, width: int, odd: Collection[str]) -> Line:
+    """A row that does not lead: its expectation stands before the figure, where both and the label have room."""
+    mark = f" {ODD}" if row.figure in odd else ""
+    text, _ = _texts(row, figures)
+    label = row.short if row.short and width < BESIDE else row.label
+    room = width - len(label) - len(text) - len(mark) - 4
+    hint = expectation(getattr(expected, row.figure), money=row.money, width=room)
+    if not hint.startswith("exp"):
+        return _small(row, figures, width)
+    role: Role = "bad" if mark else "label"
+    return ((f"{label}  ", "label"), (f"{hint:>{room}}{mark}  ", role), (text, _role(row, figures)))
 
 
 def _big(row: Row, figures: Figures, width: int, hint: Line | None) -> list[Line]:
