@@ -11,7 +11,7 @@ from durcore.errors import InvalidScenario
 from durcore.faults import Fate, FaultPlan, Purpose
 from durcore.scenario import Scenario
 
-# seed, purpose, job, step, n: u. From contract.md, section Draws.
+# seed, purpose, job, step, n: u. From the contract, section Draws.
 VECTORS = [
     (7, 0, 1, 1, 0, 0.03647736584354011),
     (7, 0, 1, 1, 1, 0.5309759760571818),

@@ -27,7 +27,7 @@ from durcore.store import Store
 from durcore.worker import Worker
 
 # design, seed: finished, lost, model_calls, unproductive_calls, lost_job_calls, duplicate_email_jobs,
-# emails_delivered, redeliveries, resumed_jobs, checkpoint_writes. From contract.md, section Figures.
+# emails_delivered, redeliveries, resumed_jobs, checkpoint_writes. From the contract, section Figures.
 CONTRACT: dict[tuple[str, int], tuple[float, ...]] = {
     ("whole-job", 7): (1928, 72, 24324, 5044, 1131, 287, 2301, 884, 665, 0),
     ("whole-job", 8): (1920, 80, 24184, 4984, 1197, 285, 2285, 884, 668, 0),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from durcore.errors import InvalidScenario, Mistake, NotYet
 from durcore.scenario import PARAMETERS, SEED, Scenario, check_seed
 
-# name: default, low, high. From contract.md, section Scenario.
+# name: default, low, high. From the contract, section Scenario.
 COUNTS: dict[str, tuple[int | None, int, int]] = {
     "jobs": (2000, 1, 10_000_000),
     "steps": (10, 1, 100),

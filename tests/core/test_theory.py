@@ -24,7 +24,7 @@ from durcore.theory_tails import Generating, binomial_tail, sum_tail
 CRASH_POINTS: tuple[CrashPoint, ...] = get_args(CrashPoint)
 EVERY_DESIGN = (*DESIGNS.values(), replace(WHOLE_JOB, name="whole-job-with-key", guard="key"))
 
-# mission.md, "The lab to reproduce": mean and deviation to every digit shown there.
+# The mission, "The lab to reproduce": mean and deviation to every digit shown there.
 MISSION = {
     ("whole-job", "finished"): ("1,924.7", "8.5"),
     ("whole-job", "lost"): ("75.3", "8.5"),
