@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-UNLIMITED_BATCH = 256  # calls between two looks at the inbox: about 3 ms, so that a command never waits
+UNLIMITED_BATCH = 256  # calls between two looks at the inbox: some 3 ms; the lane itself bounds the time
 PACED_BATCH = 10 * UNLIMITED_BATCH
 TICK_S = 0.02  # how long a paced lane sleeps at the least: 50 small batches a second look like a stream
 BURST_S = 0.1  # a lane that was held up does not make up for more than this
