@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from durcore.errors import DurtuiError
     from durcore.job import Context, JobReport, run_job
-    from durcore.lab import LabResult, run_lab
+    from durcore.lab import LabResult, resume_lab, run_lab
     from durcore.model import simulate
     from durcore.scenario import Scenario
     from durcore.store import Store
@@ -24,6 +24,7 @@ __all__ = [
     "Scenario",
     "Store",
     "expect",
+    "resume_lab",
     "run_job",
     "run_lab",
     "simulate",
@@ -37,6 +38,7 @@ _HOMES = {
     "Scenario": "durcore.scenario",
     "Store": "durcore.store",
     "expect": "durcore.theory",
+    "resume_lab": "durcore.lab",
     "run_job": "durcore.job",
     "run_lab": "durcore.lab",
     "simulate": "durcore.model",

@@ -6,7 +6,11 @@ from durcore.store import Store
 
 
 def count(store: Store, ledger: Ledger) -> Tally:
-    """The tally of a lane whose jobs have all ended. Memory does not grow with the jobs."""
+    """The tally of a lane, at its end or at the boundary of an attempt. Memory does not grow with the jobs.
+
+    Its `open_steps` are the checkpoints of jobs that have not ended. What a design without checkpoints has behind it in
+    the delivery under way stands nowhere: whoever goes on with that delivery adds it.
+    """
     states = store.count_states()
     redeliveries, resumed = store.count_redeliveries()
     emails = ledger.email_counts()
@@ -23,4 +27,5 @@ def count(store: Store, ledger: Ledger) -> Tally:
         redeliveries=redeliveries,
         resumed_jobs=resumed,
         checkpoint_writes=store.count_checkpoints(),
+        open_steps=store.count_open_checkpoints(),
     )

@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from durcore.database import explained
 from durcore.designs import Policy
 from durcore.errors import Mistake, UnstorableOutput
 from durcore.runner import Attempt, Save, Wait, deliver
-from durcore.store import Claim, Store, explained
+from durcore.store import Claim, Store
 
 STEPS_MAX = 255  # a checkpoint's key keeps eight bits for the step
 BACKOFF_CAP_S = 60.0

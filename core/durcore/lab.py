@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from durcore.designs import DEFAULT_DESIGNS, Design, find_designs
-from durcore.errors import Contradiction, Mistake, shown
+from durcore.errors import Contradiction, LaneDamaged, Mistake, shown
 from durcore.figures import Figures, figures_of, median_figures
-from durcore.lanes import LaneProcess
+from durcore.lanes import LaneProcess, end_all
 from durcore.latency import Latency
-from durcore.rundir import RunDirectory
+from durcore.rundir import RUN_FILE, RunDirectory
 from durcore.scenario import Scenario, check_seed
+from durcore.supervisor import check_can_fork
 from durcore.theory import Expectation, Judgement, expect, judge
 
 DEFAULT_SEEDS = (7, 8, 9)  # 7 because its medians stand where the expectation does
@@ -24,13 +27,15 @@ POLL_S = 0.01
 class Replication:
     """One design run once, with one seed. `checkpoint_write_us` is None for a design that writes none.
 
-    `judged` is how far each figure is off its expectation; None while the run is under way.
+    `judged` is how far each figure is off its expectation; None while the run is under way. `workers_killed` counts the
+    worker processes that a drawn crash has killed: none where crashes unwind.
     """
 
     seed: int
     figures: Figures
     checkpoint_write_us: Latency | None
     elapsed_s: float
+    workers_killed: int = 0
     judged: Mapping[str, Judgement] | None = None
 
     @property
@@ -83,28 +88,89 @@ def run_lab(
     *,
     run_dir: str | os.PathLike[str] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    on_result: Callable[[LabResult], None] | None = None,
 ) -> LabResult:
     """Run every design with every seed, each in a lane with a store of its own, as many at a time as there are cores.
 
-    `on_progress` is told how many jobs have ended and how many there are in all, about ten times a second. Without
-    `run_dir` the run lives under the user's state directory and is removed when it has ended well; a note on the error
-    names it when not. Raises Mistake for what cannot be run, LaneFailed for a lane that did not get to its end.
+    `on_progress` is told how many jobs have ended and how many there are in all, about ten times a second; `on_result`
+    the result, before anything is removed: where it raises, the run is kept, and can be resumed to tell it again.
+    Without `run_dir` the run lives under the user's state directory and is removed when it has ended well; a note on
+    the error names it when not. Raises Mistake for what cannot be run, LaneFailed for a lane that did not get
+    to its end.
     """
     scenario = scenario or Scenario()
     chosen = find_designs(designs)
     if not chosen:
         raise Mistake("a lab needs at least one design")
     check_seeds(seeds)
-    directory = RunDirectory.create(run_dir, scenario, chosen, seeds)
+    check_can_fork(scenario)
+    return _run_to_its_end(RunDirectory.create(run_dir, scenario, chosen, seeds), on_progress, on_result)
+
+
+def resume_lab(
+    run_dir: str | os.PathLike[str],
+    *,
+    rerun_damaged: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_result: Callable[[LabResult], None] | None = None,
+    on_note: Callable[[str], None] = lambda _: None,
+) -> LabResult:
+    """Go on with a run that was interrupted, failed or killed, and end as `run_lab` does, with the same figures.
+
+    A lane of which a file was destroyed is refused with LaneDamaged, or with `rerun_damaged` run again from its seed.
+    What was run again, and why, is told to `on_note`. Raises Mistake for a directory that holds no run, InUse for one
+    that another process has under way.
+    """
+    directory = open_run(run_dir, on_note)
+    return _run_to_its_end(directory, on_progress, on_result, on_note if rerun_damaged else None)
+
+
+def open_run(run_dir: str | os.PathLike[str], on_note: Callable[[str], None]) -> RunDirectory:
+    """Take up a run that was interrupted, ready for its lanes to go on. Raises as `resume_lab` does."""
+    directory = RunDirectory.open(run_dir)
+    if not directory.designs:
+        directory.release()
+        raise Mistake("a lab needs at least one design")
     try:
-        replications = _run_lanes(scenario, chosen, seeds, directory, on_progress)
-        result = collect(scenario, seeds, chosen, replications)
+        check_seeds(directory.seeds)
+        check_can_fork(directory.scenario)
+        if lost := directory.clear_lanes_of_another_boot():
+            on_note(f"this machine has been restarted since, or it is another one: {lost} lanes begin again")
+    except BaseException:
+        directory.release()
+        raise
+    return directory
+
+
+def _run_to_its_end(
+    directory: RunDirectory,
+    on_progress: Callable[[int, int], None] | None,
+    on_result: Callable[[LabResult], None] | None,
+    on_rerun: Callable[[str], None] | None = None,
+) -> LabResult:
+    try:
+        replications = _run_lanes(directory, on_progress, on_rerun)
+        result = collect(directory.scenario, directory.seeds, directory.designs, replications)
+        if on_result:
+            on_result(result)
     except BaseException as error:
-        error.add_note(f"the run so far is kept in {directory.path}")
+        directory.release()
+        error.add_note(how_to_resume(directory, error))
         raise
     if directory.temporary:
         directory.remove()
+    directory.release()
     return result
+
+
+def how_to_resume(directory: RunDirectory, error: BaseException | None = None) -> str:
+    """What to tell a person whose run has not come to its end."""
+    if not (directory.path / RUN_FILE).exists():
+        return f"nothing of the run is left in {directory.path}; run it again"
+    command = f"durtui resume {shlex.quote(str(directory.path))}"
+    if isinstance(error, LaneDamaged):
+        return f"`{command} --rerun-damaged` runs what was destroyed again from its seed, and goes on with the rest"
+    return f"the run is kept: `{command}` goes on with it"
 
 
 def check_seeds(seeds: Sequence[int]) -> None:
@@ -151,14 +217,16 @@ def _judged(scenario: Scenario, design: Design, replication: Replication, expect
 
 
 def _run_lanes(
-    scenario: Scenario,
-    designs: Sequence[Design],
-    seeds: Sequence[int],
     directory: RunDirectory,
     on_progress: Callable[[int, int], None] | None,
+    on_rerun: Callable[[str], None] | None,
 ) -> dict[tuple[str, int], Replication]:
-    """Run the lanes, a core each, until all have ended or one has failed. No lane outlives the call."""
-    waiting = [(design, seed) for seed in seeds for design in designs]
+    """Run the lanes, a core each, until all have ended or one has failed. No lane outlives the call.
+
+    A damaged lane begins again, and `on_rerun` is told, where there is one to be told.
+    """
+    scenario = directory.scenario
+    waiting = [(design, seed) for seed in directory.seeds for design in directory.designs]
     total_jobs = len(waiting) * scenario.jobs
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     under_way: list[LaneProcess] = []
@@ -170,9 +238,17 @@ def _run_lanes(
                 design, seed = waiting.pop(0)
                 under_way.append(LaneProcess(directory.lane(design, seed), scenario, design, seed))
             for lane in [lane for lane in under_way if not lane.running]:
-                done[lane.design.name, lane.seed] = _replication(lane)
-                lane.end()
                 under_way.remove(lane)
+                try:
+                    done[lane.design.name, lane.seed] = _replication(lane)
+                except LaneDamaged as damage:
+                    if on_rerun is None:
+                        raise
+                    on_rerun(f"{damage}: it begins again from its seed")
+                    shutil.rmtree(lane.directory, ignore_errors=True)
+                    waiting.append((lane.design, lane.seed))
+                finally:
+                    lane.end()
             if on_progress and time.monotonic() - told > 0.1:
                 told = time.monotonic()
                 ended = sum(lane.progress().tally.ended for lane in under_way)
@@ -180,10 +256,7 @@ def _run_lanes(
             if under_way:
                 time.sleep(POLL_S)
     finally:
-        for lane in under_way:
-            lane.close_input()
-        for lane in under_way:
-            lane.end()
+        end_all(under_way)
     if on_progress:
         on_progress(total_jobs, total_jobs)
     return done
@@ -196,4 +269,5 @@ def _replication(lane: LaneProcess) -> Replication:
         figures=figures_of(result.tally, lane.scenario),
         checkpoint_write_us=result.checkpoint_write_us,
         elapsed_s=result.elapsed_s,
+        workers_killed=result.workers_killed,
     )

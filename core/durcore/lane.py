@@ -1,42 +1,48 @@
 """A lane: one design under way, a program of its own. `python -m durcore.lane` reads commands, one JSON line each.
 
-It works in a directory of its own, prints nothing, and shows how far it is in a memory-mapped page. When its standard
-input closes it ends: nothing is orphaned. What it is watched and driven by is lanes.py.
+It works in a directory of its own and goes on from whatever an earlier life of it left there. It prints nothing, and
+shows how far it is in a memory-mapped page. When its standard input closes it ends: nothing is orphaned. What it is
+watched and driven by is lanes.py.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
-from itertools import islice
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, perf_counter
 
 import msgspec
 
+from durcore.audit import audit
 from durcore.count import count
+from durcore.database import explained
 from durcore.designs import DESIGNS
-from durcore.errors import Contradiction, DurtuiError
-from durcore.faults import FaultPlan
+from durcore.errors import Contradiction, Damaged, DurtuiError, InUse, told
 from durcore.figures import Tally
-from durcore.latency import Latency
 from durcore.ledger import Ledger
 from durcore.live import LaneState, LiveFigures
+from durcore.lock import Lock
 from durcore.pace import Pace
+from durcore.remains import LaneResult, Remains, write_result
 from durcore.scenario import Scenario
-from durcore.store import Store, explained
-from durcore.worker import Worker
+from durcore.shift import LIVE, Assignment, Shift
+from durcore.store import Store
+from durcore.supervisor import Supervisor
 
-STORE, LEDGER, LIVE, RESULT, ERROR, LOG = "store.db", "ledger", "live", "result.json", "error.txt", "lane.log"
+LOG = "lane.log"
+LAST_WORDS = "durtui: "  # how the line begins that ends the log of a lane that failed
 QUEUE_BATCH = 10_000  # jobs put into the queue in one transaction: the WAL stays small, a command waits 10 ms
 PUBLISH_EVERY_S = 0.02
-SLICE = 32  # calls between two looks at the clock
-MOMENT_S = 0.01  # a command does not wait longer than this and one slice, however slow the writes are
+LOOK_EVERY_S = 0.5  # whether the files are there still
+ORPHANS_END_WITHIN_S = 2.0  # a worker may outlive its killed supervisor by the slice that it is in
 NICENESS = 10  # below the screen: this, more than being a process, keeps a key fast
+FAILED, CLOSED, DAMAGED, BUSY = 1, 3, 4, 5  # how a lane ends that does not get to its end
 
 
 class Start(msgspec.Struct, frozen=True, tag="start", tag_field="do"):
@@ -73,14 +79,6 @@ class Step(msgspec.Struct, frozen=True, tag="step", tag_field="do"):
 Command = Start | SetSpeed | Pause | GoOn | Step
 
 
-class LaneResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a finished lane leaves behind: its tally, counted from ledger and store, and its timings."""
-
-    tally: Tally
-    checkpoint_write_us: Latency | None
-    elapsed_s: float
-
-
 class InboxClosed(Exception):
     """Whoever drove this lane is gone."""
 
@@ -115,37 +113,35 @@ class Inbox:
 
 
 class Lane:
-    """One replication of one design, from an empty directory to its result."""
+    """One replication of one design, from wherever its directory stands to its result."""
 
     def __init__(self, start: Start, inbox: Inbox, live: LiveFigures) -> None:
         self._inbox = inbox
         self._live = live
-        self._directory = Path(start.directory)
-        self._scenario = Scenario.from_values(start.scenario)
-        self._design = DESIGNS[start.design]
-        self._plan = FaultPlan(self._scenario, start.seed)
+        self._assignment = Assignment(
+            directory=Path(start.directory),
+            scenario=Scenario.from_values(start.scenario),
+            design=DESIGNS[start.design],
+            seed=start.seed,
+        )
         self._pace = Pace(start.calls_per_s, paused=start.paused, now_s=monotonic())
         self._tally = Tally()
         self._queued = 0
         self._elapsed_s = 0.0
+        self._workers_killed = 0
 
     def run(self) -> None:
         """Do the work, count it, and leave the result."""
-        scenario = self._scenario
-        path = self._directory / STORE
-        ledger = Ledger.create(self._directory / LEDGER, jobs=scenario.jobs, steps=scenario.steps)
-        with (
-            explained(path),
-            Store.create(path, synchronous=scenario.synchronous, locking=scenario.locking) as store,
-        ):
-            self._fill(store)
-            self._work(store, ledger)
-            self._publish(LaneState.COUNTING)
-            counted = count(store, ledger)
-        if counted != self._tally or counted.ended != scenario.jobs:
-            raise Contradiction(f"the streamed figures {self._tally} are not the counted ones {counted}")
-        result = LaneResult(tally=counted, checkpoint_write_us=self._live.latency(), elapsed_s=self._elapsed_s)
-        (self._directory / RESULT).write_bytes(msgspec.json.encode(result))
+        remains = Remains.of(self._assignment)
+        if remains.begun:
+            finished = self._take_up(remains)
+        else:
+            finished = False
+            remains.clear_away()
+            self._begin()
+        if not finished:
+            self._work()
+            self._finish()
         self._publish(LaneState.DONE)
 
     def obey(self, commands: list[Command]) -> None:
@@ -163,83 +159,126 @@ class Lane:
                 case Start():
                     raise DurtuiError("a lane starts once")
 
-    def _fill(self, store: Store) -> None:
-        for first in range(1, self._scenario.jobs + 1, QUEUE_BATCH):
-            last = min(first + QUEUE_BATCH - 1, self._scenario.jobs)
-            store.enqueue(first, last)
-            self._queued = last
-            self._publish(LaneState.QUEUEING)
-            self.obey(self._inbox.poll(0))
+    def _begin(self) -> None:
+        """Make store and ledger, and put every job into the queue."""
+        assignment, scenario = self._assignment, self._assignment.scenario
+        Ledger.create(assignment.ledger, jobs=scenario.jobs, steps=scenario.steps).close()
+        with (
+            explained(assignment.store),
+            Store.create(assignment.store, synchronous=scenario.synchronous, locking=scenario.locking) as store,
+        ):
+            for first in range(1, scenario.jobs + 1, QUEUE_BATCH):
+                self._queued = min(first + QUEUE_BATCH - 1, scenario.jobs)
+                store.enqueue(first, self._queued)
+                self._publish(LaneState.QUEUEING)
+                self.obey(self._inbox.poll(0))
 
-    def _work(self, store: Store, ledger: Ledger) -> None:
-        worker = Worker(
-            policy=self._design.policy(self._scenario),
-            plan=self._plan,
-            store=store,
-            ledger=ledger,
-            tally=self._tally,
-            writes=self._live.writes,
-            output=bytes(self._scenario.output_bytes),
-        )
-        began = perf_counter()
-        work = worker.work()
-        _, more = _advance(work, 1)  # up to the first call, so that each later advance makes exactly one
-        published = 0.0
-        while more:
+    def _take_up(self, remains: Remains) -> bool:
+        """Go on where an earlier life stopped, once that is known to be sound; True where it had finished."""
+        self._queued = self._assignment.scenario.jobs
+        with remains.recovered(self._live) as (store, ledger, redo, tally):
+            self._tally = tally
+            self._elapsed_s, self._workers_killed = self._live.timings()
+            self._publish(LaneState.CHECKING)
+            if remains.result(tally) is not None:
+                return True
+            for _ in audit(self._assignment, store, ledger, redo):
+                self.obey(self._inbox.poll(0))
+        return False
+
+    def _work(self) -> None:
+        """Work until the queue is empty, by a worker in this process or by workers that die."""
+        assignment, writes, tally = self._assignment, self._live.writes, self._tally
+        ledger = Ledger.open(assignment.ledger)
+        if assignment.scenario.crash_mode == "raise":
+            with Shift(assignment, ledger, writes, tally) as shift:
+                self._drive(shift)
+        else:
+            gc.freeze()  # what is here stays: a forked worker need not copy it to look at it
+            with Supervisor(assignment, ledger, writes, tally, self._workers_killed) as supervisor:
+                self._drive(supervisor)
+        ledger.close()
+
+    def _drive(self, crew: Shift | Supervisor) -> None:
+        began = perf_counter() - self._elapsed_s
+        published = looked = 0.0
+        while crew.more:
             if calls := self._pace.due(monotonic()):
-                made, more = _advance(work, calls)
-                self._pace.give_back(calls - made)
+                self._pace.give_back(calls - crew.advance(calls))
                 self._elapsed_s = perf_counter() - began
             wait_s = self._pace.wait_s()
-            if wait_s != 0 or perf_counter() - published > PUBLISH_EVERY_S:
+            now = perf_counter()
+            if wait_s != 0 or now - published > PUBLISH_EVERY_S:
+                published = now
+                self._tally, self._workers_killed = crew.tally, crew.workers_killed
                 self._publish(LaneState.RUNNING)
-                published = perf_counter()
-            if more:
+            if now - looked > LOOK_EVERY_S:
+                looked = now
+                self._look_for_files()
+            if crew.more:
                 self.obey(self._inbox.poll(wait_s))
+        self._tally, self._workers_killed = crew.tally, crew.workers_killed
+
+    def _finish(self) -> None:
+        """Count what store and ledger hold, which must be what was streamed, and write it down."""
+        assignment = self._assignment
+        self._publish(LaneState.COUNTING)
+        ledger = Ledger.open(assignment.ledger)
+        with explained(assignment.store), assignment.reopen_store() as store:
+            counted = count(store, ledger)
+            if counted != self._tally or counted.ended != assignment.scenario.jobs:
+                for _ in audit(assignment, store, ledger, None):  # which names the row that somebody wrote over
+                    self.obey(self._inbox.poll(0))
+                raise Contradiction(f"the streamed figures {self._tally} are not the counted ones {counted}")
+        result = LaneResult(
+            tally=counted,
+            checkpoint_write_us=self._live.latency(),
+            elapsed_s=self._elapsed_s,
+            workers_killed=self._workers_killed,
+        )
+        write_result(assignment, result)
+
+    def _look_for_files(self) -> None:
+        """Find out soon that the files were taken away: an open one can be written for ever, and nobody will see it."""
+        for path in (self._assignment.store, self._assignment.ledger):
+            if not path.exists():
+                raise Damaged(f"{path} was deleted, or moved, while the lane was at work")
 
     def _publish(self, state: LaneState) -> None:
-        self._live.publish(state, self._queued, self._elapsed_s, self._tally)
-
-
-def _advance(work: Iterator[None], calls: int) -> tuple[int, bool]:
-    """Let the worker make up to `calls` calls, fewer where a moment has no time for them.
-
-    Return how many it made, and whether there may be more: False when its queue is empty.
-    """
-    made, until = 0, perf_counter() + MOMENT_S
-    while made < calls:
-        asked = min(SLICE, calls - made)
-        here = sum(1 for _ in islice(work, asked))
-        made += here
-        if here < asked:
-            return made, False
-        if perf_counter() > until:
-            break
-    return made, True
+        self._live.publish(state, self._queued, self._elapsed_s, self._workers_killed, self._tally)
 
 
 def main() -> int:
-    """Run one lane as its commands say. 0: done. 1: failed, with error.txt. 3: told to end by a closed input."""
+    """Run one lane as its commands say; return how it ended.
+
+    0: done. FAILED, DAMAGED: its last words are in its page. CLOSED: nobody drives it. BUSY: another lane is there.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever drives the lanes
     os.umask(0o077)
     os.nice(NICENESS)
     inbox = Inbox(sys.stdin.fileno())
+    live: LiveFigures | None = None
     try:
         start, rest = inbox.first()
-    except InboxClosed:
-        return 3
-    directory = Path(start.directory)
-    try:
-        lane = Lane(start, inbox, LiveFigures.create(directory / LIVE))
+        directory = Path(start.directory)
+        lock = Lock.hold(directory, patience_s=ORPHANS_END_WITHIN_S)
+        live = LiveFigures.reopen(directory / LIVE)
+        lane = Lane(start, inbox, live)
         lane.obey(rest)
         lane.run()
+        lock.release()
     except InboxClosed:
-        return 3
+        return CLOSED
+    except InUse:
+        return BUSY
     except Exception as error:  # noqa: BLE001  # whatever it is, the one who watches this lane must learn of it
-        traceback.print_exc()
-        message = str(error) if isinstance(error, DurtuiError) else f"{type(error).__name__}: {error}"
-        (directory / ERROR).write_text(message)
-        return 1
+        if live is not None:
+            live.say(told(error))
+        with suppress(OSError):  # a full disk has no room for a log
+            if not isinstance(error, (DurtuiError, OSError)):
+                traceback.print_exc()
+            print(f"{LAST_WORDS}{told(error)}", file=sys.stderr)
+        return DAMAGED if isinstance(error, Damaged) else FAILED
     return 0
 
 

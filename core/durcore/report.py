@@ -76,6 +76,21 @@ def columns(result: LabResult) -> list[Column]:
     return shown
 
 
+def measured_here(result: LabResult) -> list[tuple[str, list[str]]]:
+    """What a table has beside figures: a heading, and a cell a design. It is another on another machine.
+
+    Each is the median of the replications: of the workers that drawn crashes have killed, where crashes kill; and of
+    the median and p99 of a checkpoint write.
+    """
+    columns: list[tuple[str, list[str]]] = []
+    if result.scenario.crash_mode == "sigkill":
+        killed = [statistics.median(each.workers_killed for each in design.replications) for design in result.designs]
+        columns.append(("workers killed", [number(each) for each in killed]))
+    latencies = [write_latency(design) for design in result.designs]
+    cells = ["none" if each is None else f"{each[0]:.1f} / {each[1]:.1f}" for each in latencies]
+    return [*columns, ("write µs, median / p99", cells)]
+
+
 def write_latency(design: DesignResult) -> tuple[float, float] | None:
     """Median and p99 of a checkpoint write, µs, each the median of the replications. None: no writes."""
     latencies = [r.checkpoint_write_us for r in design.replications if r.checkpoint_write_us is not None]
@@ -87,14 +102,14 @@ def write_latency(design: DesignResult) -> tuple[float, float] | None:
 def as_markdown(result: LabResult) -> str:
     """A table of medians that renders on a code forge."""
     shown = columns(result)
-    headings = ["design", *(column.heading for column in shown), "checkpoint write, median / p99"]
+    here = measured_here(result)
+    headings = ["design", *(column.heading for column in shown), *(heading for heading, _ in here)]
     rows = []
-    for design in result.designs:
-        latency = write_latency(design)
-        written = "none" if latency is None else f"{latency[0]:.1f} / {latency[1]:.1f} µs"
-        rows.append([design.design.title, *(column.measured(design.median) for column in shown), written])
+    for index, design in enumerate(result.designs):
+        measured = [column.measured(design.median) for column in shown]
+        rows.append([design.design.title, *measured, *(cells[index] for _, cells in here)])
         expected = [f"{column.mean(design.expected)} {column.deviation(design.expected)}".strip() for column in shown]
-        rows.append(["*expected of one*", *expected, ""])
+        rows.append(["*expected of one*", *expected, *([""] * len(here))])
     scenario = result.scenario
     lines = [
         f"# durtui: {jobs_of_steps(scenario)}",
@@ -120,7 +135,15 @@ def as_csv(result: LabResult) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
-        ["design", "seed", *FIGURE_NAMES, "checkpoint_write_us_median", "checkpoint_write_us_p99", "command"]
+        [
+            "design",
+            "seed",
+            *FIGURE_NAMES,
+            "workers_killed",
+            "checkpoint_write_us_median",
+            "checkpoint_write_us_p99",
+            "command",
+        ]
     )
     command = reproduce(result)
     for design in result.designs:
@@ -128,9 +151,11 @@ def as_csv(result: LabResult) -> str:
             latency = replication.checkpoint_write_us
             writes = ["", ""] if latency is None else [latency.median, latency.p99]
             row = replication.figures.as_dict().values()
-            writer.writerow([design.design.name, replication.seed, *row, *writes, command])
+            writer.writerow([design.design.name, replication.seed, *row, replication.workers_killed, *writes, command])
         medians = design.median.as_dict().values()
-        writer.writerow([design.design.name, "median", *medians, *(write_latency(design) or ("", "")), command])
+        killed = statistics.median(each.workers_killed for each in design.replications)
+        latencies = write_latency(design) or ("", "")
+        writer.writerow([design.design.name, "median", *medians, killed, *latencies, command])
     return text.getvalue()
 
 

@@ -130,8 +130,6 @@ class Scenario:
     def _refuse_what_is_not_built(self) -> None:
         if self.poison_rate > 0:
             raise NotYet(f"poison_rate(={self.poison_rate}) is not yet built; this version runs 0")
-        if self.crash_mode != "raise":
-            raise NotYet(f"crash_mode(={self.crash_mode}) is not yet built; this version runs raise")
 
     @property
     def effect_step(self) -> int:

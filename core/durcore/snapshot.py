@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
+from durcore.database import sqlite_version
 from durcore.errors import Mistake, NotVerified, shown
 from durcore.lab import LabResult, Replication, check_seeds, run_lab
 from durcore.scenario import Scenario
-from durcore.store import sqlite_version
 from durcore.theory import Expectation
 
 SCHEMA = "durtui.snapshot/1"
@@ -27,7 +27,8 @@ EXPECTATION_TOLERANCE = 1e-9
 SCORE_TOLERANCE = 1e-6  # a z-score is a small difference of large numbers
 LEAD_IN = 20  # characters shown of what two long texts have in common before they part
 DERIVED = (".expected.", ".z.", ".tail_p.")  # of the theory: real numbers, which may differ in their last digits
-MEASURED = frozenset({"checkpoint_write_us", "elapsed_s", "environment"})  # differs from run to run and is not verified
+# Differs from run to run, or from machine to machine, and is not verified.
+MEASURED = frozenset({"checkpoint_write_us", "elapsed_s", "environment", "workers_killed"})
 
 
 class _DesignEntry(msgspec.Struct):
@@ -108,6 +109,7 @@ def _replication(replication: Replication) -> dict[str, Any]:
         "tail_p": replication.tail_p,
         "checkpoint_write_us": None if latency is None else asdict(latency),
         "elapsed_s": replication.elapsed_s,
+        "workers_killed": replication.workers_killed,
     }
 
 

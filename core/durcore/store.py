@@ -1,4 +1,4 @@
-"""Store: queue, checkpoints and effect keys of one lane in SQLite. The only module that talks to SQLite.
+"""Store: queue, checkpoints and effect keys of one lane in SQLite. All SQL on its tables stands here.
 
 It holds what a design remembers, never what the world saw: calls and emails stand in the ledger. It takes no decision:
 `Policy.ending` says what becomes of a job.
@@ -7,23 +7,16 @@ It holds what a design remembers, never what the world saw: calls and emails sta
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from importlib.resources import files
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import apsw
 
+from durcore.database import check, connect, explained, is_there, make
 from durcore.errors import StoreError
 from durcore.scenario import Locking, Synchronous
-
-APPLICATION_ID = int.from_bytes(b"durt")  # in the file's header, so that a foreign database is told from ours
-SCHEMA_VERSION = 1
-BUSY_TIMEOUT_MS = 5000
-RETRY_MS = 20
 
 
 class Claim(NamedTuple):
@@ -31,6 +24,17 @@ class Claim(NamedTuple):
 
     job: int
     delivery: int
+
+
+class Trace(NamedTuple):
+    """What one job has left in a store: where it stands, its checkpoints, and the attempt that recorded its key."""
+
+    job: int
+    state: str
+    deliveries: int
+    checkpoints: int
+    last_checkpoint: int  # the step of the last one, 0 where there is none
+    key: int | None
 
 
 class Store:
@@ -49,10 +53,10 @@ class Store:
         """Open the store at `path`, or make it where nothing is. Raises StoreError; a foreign file is left alone."""
         path = Path(path)
         with explained(path):
-            if not _is_there(path):
-                _make(path)  # or find that another process has made it meanwhile
-            _check(path)
-            return cls(_connect(path, "normal", "normal"), path)
+            if not is_there(path):
+                make(path)  # or find that another process has made it meanwhile
+            check(path)
+            return cls(connect(path, "normal", "normal"), path)
 
     @classmethod
     def create(
@@ -61,9 +65,15 @@ class Store:
         """Make a new store at `path`. Raises StoreError where that cannot be, or where a store is there already."""
         path = Path(path)
         with explained(path):
-            if _is_there(path) or not _make(path):
+            if is_there(path) or not make(path):
                 raise StoreError(f"{path} exists already")
-            return cls(_connect(path, synchronous, locking), path)
+            return cls(connect(path, synchronous, locking), path)
+
+    @classmethod
+    def reopen(cls, path: Path, *, synchronous: Synchronous, locking: Locking) -> Self:
+        """Open a store that was made and checked before, for a worker's next life. Raises StoreError."""
+        with explained(path):
+            return cls(connect(path, synchronous, locking), path)
 
     def __enter__(self) -> Self:
         return self
@@ -98,6 +108,12 @@ class Store:
             " WHERE id = (SELECT id FROM jobs WHERE state = 'queued' ORDER BY ticket LIMIT 1)"
             " RETURNING id, deliveries"
         )
+        return Claim(*rows[0]) if rows else None
+
+    def running(self, job: int) -> Claim | None:
+        """The delivery that is under way, of `job` if there is one: it is looked at first, since that costs nothing."""
+        columns = "SELECT id, deliveries FROM jobs WHERE state = 'running'"
+        rows = self._rows(f"{columns} AND id = ?", (job,)) or self._rows(f"{columns} LIMIT 1")
         return Claim(*rows[0]) if rows else None
 
     def finish(self, job: int) -> None:
@@ -145,6 +161,12 @@ class Store:
         self._execute("INSERT OR IGNORE INTO effect_keys (id, attempt) VALUES (?, ?)", (job << 8 | step, attempt))
         return self._connection.changes() == 1
 
+    def undo(self, job: int, step: int, attempt: int) -> None:
+        """Take back what the attempt with this number at a step has written: its checkpoint, the key if it was new."""
+        with self._connection:
+            self._execute("DELETE FROM checkpoints WHERE id = ?", (job << 8 | step,))
+            self._execute("DELETE FROM effect_keys WHERE id = ? AND attempt = ?", (job << 8 | step, attempt))
+
     # Jobs with a name, for run_job
 
     def named_job(self, name: str) -> int:
@@ -168,16 +190,22 @@ class Store:
         ((state, deliveries),) = self._rows("SELECT state, deliveries FROM jobs WHERE id = ?", (job,))
         return state, deliveries
 
-    # Counting, at a lane's end
+    # Counting and looking through
+
+    def job_numbers(self) -> tuple[int, int]:
+        """The lowest and the highest number of a job that was put into the queue; 1 and 0 where none was."""
+        ((first, last),) = self._rows("SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM jobs")
+        return int(first), int(last)
 
     def count_states(self) -> dict[str, int]:
         """How many jobs are in each state that any job is in."""
         return dict(self._rows("SELECT state, count(*) FROM jobs GROUP BY state"))
 
     def count_redeliveries(self) -> tuple[int, int]:
-        """Redeliveries over all jobs, and the jobs that were delivered more than once."""
+        """Redeliveries over all jobs, those that wait for their claim among them, and jobs delivered more than once."""
         ((redeliveries, jobs),) = self._rows(
-            "SELECT coalesce(sum(deliveries - 1), 0), count(*) FROM jobs WHERE deliveries > 1"
+            "SELECT coalesce(sum(deliveries - (state <> 'queued')), 0), coalesce(sum(deliveries > 1), 0)"
+            " FROM jobs WHERE deliveries > 0"
         )
         return redeliveries, jobs
 
@@ -186,99 +214,38 @@ class Store:
         ((count,),) = self._rows("SELECT count(*) FROM checkpoints")
         return int(count)
 
+    def count_open_checkpoints(self) -> int:
+        """Checkpoints of jobs that have not ended."""
+        ((count,),) = self._rows(
+            "SELECT coalesce(sum("
+            "(SELECT count(*) FROM checkpoints WHERE id BETWEEN jobs.id << 8 AND jobs.id << 8 | 255)), 0)"
+            " FROM jobs WHERE state IN ('queued', 'running')"
+        )
+        return int(count)
+
+    def count_wrong_outputs(self, output: bytes) -> int:
+        """Checkpoints that hold anything but `output`."""
+        ((count,),) = self._rows("SELECT count(*) FROM checkpoints WHERE output <> ?", (output,))
+        return int(count)
+
+    def traces(self, step: int) -> Iterator[Trace]:
+        """What every job has left in here, by number. Exhaust it before the next call to the store.
+
+        `step` is the one whose effect key is told, from 1.
+        """
+        rows = self._execute(
+            "SELECT id, state, deliveries,"
+            " (SELECT count(*) FROM checkpoints WHERE id BETWEEN jobs.id << 8 AND jobs.id << 8 | 255),"
+            " coalesce((SELECT max(id) FROM checkpoints"
+            " WHERE id BETWEEN jobs.id << 8 AND jobs.id << 8 | 255) & 255, 0),"
+            " (SELECT attempt FROM effect_keys WHERE id = jobs.id << 8 | ?)"
+            " FROM jobs ORDER BY id",
+            (step,),
+        )
+        return (Trace(*row) for row in rows)
+
     def jobs_in(self, *states: str) -> Iterator[int]:
         """The numbers of the jobs in any of `states`, in order. Exhaust it before the next call to the store."""
         marks = ", ".join("?" * len(states))
         rows = self._execute(f"SELECT id FROM jobs WHERE state IN ({marks}) ORDER BY id", states)  # noqa: S608  # marks
         return (job for (job,) in rows)
-
-
-def _connect(path: Path, synchronous: Synchronous, locking: Locking) -> apsw.Connection:
-    """A connection in WAL mode. The locking mode comes first: exclusive then keeps the WAL's index in memory."""
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-    connection.transaction_mode = "IMMEDIATE"  # a transaction that will write waits for its turn before it reads
-    connection.pragma("locking_mode", locking)
-    if (mode := _patiently(lambda: connection.pragma("journal_mode", "wal"))) != "wal":
-        raise StoreError(f"{path} cannot have a write-ahead log where it is (SQLite says {mode})")
-    connection.pragma("synchronous", synchronous)
-    return connection
-
-
-def _is_there(path: Path) -> bool:
-    """Whether anything is at `path`; an empty file is what a process left that was killed before it made a store."""
-    return path.exists() and path.stat().st_size > 0
-
-
-def _make(path: Path) -> bool:
-    """Make an empty store at `path`, in one transaction; False where another process has made one meanwhile.
-
-    Before WAL, so that the file is a store or nothing from its first moment.
-    """
-    connection = apsw.Connection(str(path))
-    try:
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        connection.transaction_mode = "IMMEDIATE"
-        with connection:
-            if connection.pragma("application_id") == APPLICATION_ID:
-                return False
-            connection.execute(files("durcore").joinpath("schema.sql").read_text())
-            connection.pragma("application_id", APPLICATION_ID)
-            connection.pragma("user_version", SCHEMA_VERSION)
-        return True
-    finally:
-        connection.close()
-
-
-def _patiently(act: Callable[[], object]) -> object:
-    """Do what SQLite refuses at once while another process is at the file, as often as the busy timeout allows."""
-    for _ in range(BUSY_TIMEOUT_MS // RETRY_MS):
-        try:
-            return act()
-        except apsw.BusyError:
-            time.sleep(RETRY_MS / 1000)
-    return act()
-
-
-def _check(path: Path) -> None:
-    """Raise StoreError unless `path` is a sound store of this version. Reads only.
-
-    It reads by SQLite alone: a process that closes a file of its own gives away every POSIX lock that it has on that
-    file, those of an open store included, and acknowledged rows could then be lost.
-    """
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    try:
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        if connection.pragma("application_id") != APPLICATION_ID:
-            raise StoreError(f"{path} is not a durtui store; it is left as it is")
-        version = connection.pragma("user_version")
-        if version != SCHEMA_VERSION:
-            age = "a newer" if version > SCHEMA_VERSION else "an older"
-            raise StoreError(f"{path} was made by {age} durtui (schema {version}, this one reads {SCHEMA_VERSION})")
-        ((verdict,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
-        if verdict != "ok":
-            raise StoreError(f"{path} is corrupt ({' '.join(str(verdict).split())}); it is left as it is")
-    except apsw.NotADBError:
-        raise StoreError(f"{path} is not a durtui store; it is left as it is") from None
-    finally:
-        connection.close()
-
-
-def sqlite_version() -> str:
-    """The version of the SQLite library in use."""
-    return apsw.sqlite_lib_version()
-
-
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn what SQLite or the system says of the store at `path` into one line that a person can act on."""
-    try:
-        yield
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StoreError(f"{path} is corrupt ({error}); it is left as it is") from error
-    except apsw.FullError as error:
-        raise StoreError(f"{path}: the disk is full; free some room and run again") from error
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise StoreError(f"{path} is locked by another process; close it there and run again") from error
-    except (apsw.Error, OSError) as error:
-        raise StoreError(f"{path} cannot be used: {error}") from error

@@ -41,14 +41,20 @@ def anonymous_bytes(pid: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
 
+def print_lab(mode: str, rounds: list[list[float]]) -> None:
+    """Print the lane times of the mission's lab, by design and in all."""
+    print(f"the mission's lab, one replication, {mode}, {ROUNDS} rounds: seconds of lane time")
+    columns = {**dict(zip(DESIGNS, zip(*rounds, strict=True), strict=True)), "in all": tuple(map(sum, rounds))}
+    for name, times in columns.items():
+        print(f"  {name:24} {statistics.median(times):.3f}  ({min(times):.3f} to {max(times):.3f})", flush=True)
+
+
 def main() -> None:
-    """Print both tables."""
-    print(f"the mission's lab, one replication, {ROUNDS} rounds: seconds of lane time")
-    rounds = [[run_lane(Scenario(), design)[0] for design in DESIGNS.values()] for _ in range(ROUNDS)]
-    for name, times in zip(DESIGNS, zip(*rounds, strict=True), strict=True):
-        print(f"  {name:24} {statistics.median(times):.3f}  ({min(times):.3f} to {max(times):.3f})")
-    totals = [sum(times) for times in rounds]
-    print(f"  {'in all':24} {statistics.median(totals):.3f}  ({min(totals):.3f} to {max(totals):.3f})")
+    """Print every table."""
+    unwinding, dying = Scenario(), Scenario(crash_mode="sigkill")
+    both = [[[run_lane(s, d)[0] for d in DESIGNS.values()] for s in (unwinding, dying)] for _ in range(ROUNDS)]
+    for index, mode in enumerate(("crashes that unwind", "workers killed")):
+        print_lab(mode, [rounds[index] for rounds in both])
     largest = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     print("a lane alone: microseconds a job, and anonymous memory in MiB")
     jobs = 1000

@@ -430,7 +430,7 @@ def test_a_step_added_to_a_finished_job_is_run_on_its_state(store: Store) -> Non
 
 
 def test_a_store_that_is_locked_for_long_is_named_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("durcore.store.BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr("durcore.database.BUSY_TIMEOUT_MS", 50)
     path = tmp_path / "jobs.db"
     holder = (
         "import sqlite3, sys; connection = sqlite3.connect(sys.argv[1]); connection.execute('BEGIN IMMEDIATE');"

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from durcore import lab as lab_module
 from durcore.count import count
 from durcore.designs import DESIGNS, Design
-from durcore.errors import DurtuiError, LaneFailed, Mistake
+from durcore.errors import DurtuiError, LaneDamaged, LaneFailed, Mistake
 from durcore.faults import FaultPlan
 from durcore.figures import FIGURE_NAMES, Figures, Tally, figures_of, median_figures
 from durcore.lab import LabResult, run_lab
@@ -206,10 +206,12 @@ def test_a_run_with_a_directory_is_kept_there_for_its_owner_alone(
     if there_already:
         place.mkdir(parents=True)
     run_lab(SMALL, seeds=(1, 2), designs=["checkpoint"], run_dir=place)
-    assert {path.name for path in place.iterdir()} == {"run.json", "checkpoint-seed-1", "checkpoint-seed-2"}
+    assert {path.name for path in place.iterdir()} == {"run.json", "lock", "checkpoint-seed-1", "checkpoint-seed-2"}
     lane = place / "checkpoint-seed-1"
     assert {"store.db", "ledger", "result.json"} <= {path.name for path in lane.iterdir()}
-    assert not [path for path in [lane, *lane.iterdir()] if path.name != "lane.log" and path.stat().st_mode & 0o077]
+    made = list(place.rglob("*")) if there_already else [place, *place.rglob("*")]
+    # The log alone is made before the lane has its own say about rights; the command has set them by then.
+    assert not [path for path in made if path.name != "lane.log" and path.stat().st_mode & 0o077]
     assert not state_home.exists()
 
 
@@ -275,7 +277,7 @@ def test_a_killed_lane_fails_the_run_which_is_kept_and_named_and_leaves_no_proce
     ) as caught:
         run_lab(LONG, seeds=(7,))
     (kept,) = (state_home / "durtui" / "runs").iterdir()
-    assert f"the run so far is kept in {kept}" in notes(caught.value)
+    assert notes(caught.value) == f"the run is kept: `durtui resume {kept}` goes on with it"
     assert (kept / "run.json").exists()
     assert caught.value.exit_code == 1
     assert recorded
@@ -297,7 +299,7 @@ def test_an_interrupt_ends_every_lane_at_once_and_names_what_is_kept(
         run_lab(LONG, seeds=(7,), on_progress=interrupt)
     assert time.monotonic() - interrupted < ENDS_WITHIN_S
     (kept,) = (state_home / "durtui" / "runs").iterdir()
-    assert str(kept) in notes(caught.value)
+    assert f"`durtui resume {kept}`" in notes(caught.value)
     assert recorded
     assert all(gone(lane.pid) for lane in recorded)
 
@@ -321,8 +323,10 @@ def start(tmp_path: Path) -> Iterator[StartLane]:
     """Start a lane; whatever becomes of the test, it ends with it."""
     lanes: list[LaneProcess] = []
 
-    def start(scenario: Scenario = LONG, design: str = "checkpoint", seed: int = 7, **options: Any) -> LaneProcess:
-        lane = LaneProcess(tmp_path / f"lane-{len(lanes)}", scenario, DESIGNS[design], seed, **options)
+    def start(
+        scenario: Scenario = LONG, design: str = "checkpoint", directory: Path | None = None, **options: Any
+    ) -> LaneProcess:
+        lane = LaneProcess(directory or tmp_path / f"lane-{len(lanes)}", scenario, DESIGNS[design], 7, **options)
         lanes.append(lane)
         return lane
 
@@ -456,20 +460,25 @@ def tamper_with_a_state(directory: Path) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize(
-    "tamper", [tamper_with_an_email, tamper_with_a_call, tamper_with_a_checkpoint, tamper_with_a_state]
-)
-def test_streamed_figures_that_differ_from_the_counted_ones_are_an_error_and_no_result(
-    start: StartLane, tamper: Callable[[Path], None]
+TAMPERED = [
+    (tamper_with_an_email, "ledger: job 1 has 2 calls and 2 emails, and the faults of seed 7 give it 2 and 1"),
+    (tamper_with_a_call, "ledger: job 1 has 3 calls and 1 emails, and the faults of seed 7 give it 2 and 1"),
+    (tamper_with_a_checkpoint, r"store\.db: job 1 has checkpoints 0 after 1 deliveries, .* give it 2"),
+    (tamper_with_a_state, r"store\.db: job 1 has state dead_lettered after 1 deliveries, .* give it finished"),
+]
+
+
+@pytest.mark.parametrize(("tamper", "named"), TAMPERED)
+def test_what_somebody_wrote_over_under_a_lane_is_found_and_named_and_is_no_result(
+    start: StartLane, tamper: Callable[[Path], None], named: str
 ) -> None:
     lane = running(start(Scenario(jobs=5, steps=2, transient_rate=0, crash_rate=0), paused=True))
     lane.send(Step(5))
     until(lambda: lane.progress().tally.finished == 2)  # job 1 among them: nothing will touch it any more
     tamper(lane.directory)
     lane.send(GoOn())
-    with pytest.raises(LaneFailed, match=r"lane checkpoint, seed 7: the streamed figures .* are not the counted ones"):
+    with pytest.raises(LaneDamaged, match=rf"^lane checkpoint, seed 7: .*{named}.*: the file was written over$"):
         lane.result()
-    assert "Contradiction" in (lane.directory / "lane.log").read_text()
     assert not (lane.directory / "result.json").exists()
 
 
@@ -479,6 +488,61 @@ def test_a_lane_that_was_not_tampered_with_is_done(start: StartLane) -> None:
     assert lane.result().tally == Tally(finished=5, model_calls=10, emails_delivered=5, checkpoint_writes=10)
     assert lane.progress().state == LaneState.DONE
     assert lane.progress().tally == lane.result().tally
+
+
+def test_a_lane_in_a_directory_that_is_there_goes_on_and_makes_at_most_its_last_call_again(start: StartLane) -> None:
+    scenario = Scenario(jobs=8, steps=4, transient_rate=0.2, crash_rate=0.2)
+    at_once, stopped = start(scenario), start(scenario, paused=True)
+    made = 0
+    for step in (2, 3, 7, 11, 5):
+        lane = start(scenario, directory=stopped.directory, paused=True) if made else running(stopped)
+        lane.send(Step(step))
+        until(lambda lane=lane, due=made + step - 1: calls(lane) >= due)  # type: ignore[misc]  # bound now
+        lane.end()
+        ledger = Ledger.open(lane.directory / "ledger")
+        assert made + step - 1 <= ledger.total_calls() <= made + step
+        made = ledger.total_calls()
+        ledger.close()
+    assert start(scenario, directory=stopped.directory).result().tally == at_once.result().tally
+
+
+def test_a_lane_that_had_finished_gives_its_result_again_and_makes_no_call(start: StartLane) -> None:
+    first = start(SMALL)
+    result = first.result()
+    before = (first.directory / "ledger").read_bytes()
+    again = start(SMALL, directory=first.directory)
+    assert again.result() == result
+    assert (again.progress().state, again.progress().tally) == (LaneState.DONE, result.tally)
+    assert (first.directory / "ledger").read_bytes() == before
+
+
+def test_two_lanes_never_work_in_one_directory(start: StartLane) -> None:
+    first = running(start(SMALL, paused=True))
+    second = start(SMALL, directory=first.directory)
+    with pytest.raises(LaneFailed, match=r"^lane checkpoint, seed 7: .*lane-0 is in use by another durtui") as caught:
+        second.result()
+    assert not isinstance(caught.value, LaneDamaged)
+    first.send(GoOn())
+    assert first.result().tally.ended == 20
+
+
+def test_the_size_of_the_write_ahead_log_is_seen_from_outside_while_there_is_one(start: StartLane) -> None:
+    lane = running(start(SMALL, paused=True))
+    assert lane.wal_bytes() == (lane.directory / "store.db-wal").stat().st_size > 0
+    lane.send(GoOn())
+    lane.result()
+    assert lane.wal_bytes() == 0
+    shutil.rmtree(lane.directory)
+    assert lane.wal_bytes() == 0
+
+
+def test_workers_are_killed_only_where_crashes_kill_and_then_one_for_each_drawn_crash(start: StartLane) -> None:
+    scenario = Scenario(jobs=10, steps=3, transient_rate=0, crash_rate=0.3, redeliveries_max=1000)
+    unwound, killed = start(scenario), start(replace(scenario, crash_mode="sigkill"))
+    assert unwound.result().tally == killed.result().tally
+    assert unwound.result().workers_killed == 0
+    # Without transient failures a delivery is redelivered for one reason only.
+    assert killed.result().workers_killed == killed.progress().workers_killed == killed.result().tally.redeliveries > 0
 
 
 def test_a_lane_killed_under_way_fails_with_its_signal_and_is_told_nothing_more(start: StartLane) -> None:

@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 from durcore.errors import Mistake
 from durcore.figures import FIGURE_NAMES, Figures
 from durcore.lab import LabResult, run_lab
-from durcore.report import as_csv, as_markdown, columns, dollars, number, percent, summary, write_latency
+from durcore.report import (
+    as_csv,
+    as_markdown,
+    columns,
+    dollars,
+    measured_here,
+    number,
+    percent,
+    summary,
+    write_latency,
+)
 from durcore.scenario import Scenario
 from durcore.snapshot import reproduce
 
@@ -61,8 +71,41 @@ def test_markdown_shows_the_medians_of_each_design_under_their_headings(small_la
         assert shown["wasted cost"] == dollars(median.wasted_cost_usd)
         assert shown["duplicate emails"] == number(median.duplicate_email_jobs)
         latency = write_latency(design)
-        written = "none" if latency is None else f"{latency[0]:.1f} / {latency[1]:.1f} µs"
-        assert shown["checkpoint write, median / p99"] == written
+        written = "none" if latency is None else f"{latency[0]:.1f} / {latency[1]:.1f}"
+        assert shown["write µs, median / p99"] == written
+        assert "workers killed" not in shown  # here a crash unwinds
+
+
+def with_workers_killed(result: LabResult, *killed: int) -> LabResult:
+    """The same figures from workers that really died: so many in each replication of the first design."""
+    first, *others = result.designs
+    counted = zip(first.replications, killed, strict=True)
+    first = replace(first, replications=tuple(replace(each, workers_killed=count) for each, count in counted))
+    return replace(result, scenario=replace(result.scenario, crash_mode="sigkill"), designs=(first, *others))
+
+
+def test_where_crashes_kill_the_median_of_the_workers_killed_is_shown_and_nothing_is_expected_of_it(
+    small_lab: LabResult,
+) -> None:
+    dying = with_workers_killed(small_lab, 1000, 1235)
+    heading, *rows = table(as_markdown(dying))
+    at = heading.index("workers killed")
+    assert [row[at] for row in rows] == ["1,117.5", "", "0", "", "0", ""]
+    assert [name for name, _ in measured_here(dying)] == ["workers killed", "write µs, median / p99"]
+    assert [name for name, _ in measured_here(small_lab)] == ["write µs, median / p99"]
+    assert all(len(cells) == len(small_lab) for _, cells in measured_here(dying))
+
+
+def test_csv_has_the_workers_killed_of_each_replication_and_their_median_whatever_a_crash_does(
+    small_lab: LabResult,
+) -> None:
+    for result, expected in (
+        (small_lab, ["0", "0", "0.0"]),
+        (with_workers_killed(small_lab, 1000, 1235), ["1000", "1235", "1117.5"]),
+    ):
+        rows = list(csv.DictReader(io.StringIO(as_csv(result)), strict=True))
+        assert [row["workers_killed"] for row in rows if row["design"] == "whole-job"] == expected
+        assert {float(row["workers_killed"]) for row in rows if row["design"] == "checkpoint"} == {0}
 
 
 def test_the_stricter_waste_leads_where_jobs_were_lost_and_is_not_shown_where_none_was(

@@ -160,7 +160,6 @@ def test_every_choice_of_the_store_is_taken(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("crash_mode", "sigkill"),
         ("poison_rate", 1e-9),
         ("poison_rate", 1),
     ],

@@ -116,6 +116,7 @@ def test_a_snapshot_has_the_contracts_names(tree: Tree, small_lab: LabResult) ->
         for replication in design["replications"]:
             assert list(replication["figures"]) == list(FIGURE_NAMES)
             assert replication["elapsed_s"] > 0
+            assert replication["workers_killed"] == 0  # here a crash unwinds
             writes = replication["checkpoint_write_us"]
             assert (writes is None) == (design["name"] == "whole-job")
             if writes:
@@ -180,6 +181,21 @@ def test_a_snapshot_verifies_and_tells_its_progress(tiny: Tree) -> None:
     assert result["whole-job"].median.as_dict() == tiny["designs"][0]["median"]
 
 
+def test_a_snapshot_of_workers_that_really_died_verifies(tmp_path: Path) -> None:
+    result = run_lab(replace(TINY, crash_mode="sigkill"), seeds=(1,), designs=["whole-job"])
+    (replication,) = result["whole-job"].replications
+    assert replication.workers_killed > 0
+    snapshot = as_snapshot(result, tmp_path)
+    assert snapshot["designs"][0]["replications"][0]["workers_killed"] == replication.workers_killed
+    verify(to_json(result, tmp_path))
+
+
+def test_an_older_snapshot_without_the_workers_killed_verifies(tiny: Tree) -> None:
+    older = copy.deepcopy(tiny)
+    del older["designs"][0]["replications"][0]["workers_killed"]
+    verify(json.dumps(older).encode())
+
+
 def test_a_snapshot_of_a_newer_version_with_more_in_it_verifies(tiny: Tree) -> None:
     newer = altered(tiny, ("weather",), "fine")
     newer["designs"][0]["replications"][0]["figures"]["new_figure"] = 1
@@ -196,6 +212,7 @@ def test_what_was_measured_is_passed_over(tree: Tree) -> None:
     for design in other["designs"]:
         for replication in design["replications"]:
             replication["elapsed_s"] += 1
+            replication["workers_killed"] += 1
             replication["checkpoint_write_us"] = None
     assert list(differences(other, tree)) == []
 

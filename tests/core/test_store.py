@@ -1,6 +1,7 @@
 """The store: queue, checkpoints and keys against a plain model, under SIGKILL, and before files that are no store."""
 
 import hashlib
+import os
 import random
 import shutil
 import signal
@@ -26,13 +27,14 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from durcore import store as store_module
+from durcore import database
+from durcore.database import APPLICATION_ID, SCHEMA_VERSION, check
 from durcore.designs import CHECKPOINT, CHECKPOINT_IDEMPOTENT
-from durcore.errors import StoreError
+from durcore.errors import Damaged, StoreDamaged, StoreError
 from durcore.ledger import ledger_bytes
 from durcore.rundir import PAGE_BYTES, WAL_BYTES, bytes_needed
 from durcore.scenario import Scenario
-from durcore.store import APPLICATION_ID, SCHEMA_VERSION, Claim, Store
+from durcore.store import Claim, Store, Trace
 
 # A person at the prompt of sqlite3, in a process of their own.
 LOOK = (
@@ -108,18 +110,49 @@ def test_a_job_is_in_the_state_that_the_last_transition_gave_it(path: Path) -> N
         assert list(store.jobs_in("lost", "dead_lettered")) == [2, 3]
 
 
-def test_redeliveries_are_deliveries_beyond_the_first(path: Path) -> None:
+def test_redeliveries_are_deliveries_beyond_the_first_and_those_that_wait_for_their_claim(path: Path) -> None:
     with new_store(path, jobs=4) as store:
         assert store.count_redeliveries() == (0, 0)
         for _ in range(4):
             claimed(store)
+        assert store.count_redeliveries() == (0, 0)
         store.redeliver(2)
         store.redeliver(3)
-        claimed(store)
+        assert store.count_redeliveries() == (2, 0)  # redelivered, and not yet resumed
+        assert claimed(store).job == 2
+        assert store.count_redeliveries() == (2, 1)
         store.redeliver(2)
         for _ in range(2):
             claimed(store)
+        store.finish(2)
+        store.dead_letter(3)
         assert store.count_redeliveries() == (3, 2)
+
+
+def test_the_delivery_under_way_is_that_of_the_job_looked_at_or_else_any(path: Path) -> None:
+    with new_store(path, jobs=5) as store:
+        assert store.running(1) is None
+        for _ in range(3):
+            claimed(store)
+        store.finish(1)
+        assert store.running(3) == Claim(3, 1)
+        assert store.running(2) == Claim(2, 1)
+        assert store.running(1) in (Claim(2, 1), Claim(3, 1))
+        assert store.running(0) in (Claim(2, 1), Claim(3, 1))
+        store.redeliver(2)
+        assert store.running(2) == Claim(3, 1)
+        store.lose(3)
+        assert store.running(3) is None
+
+
+def test_job_numbers_go_from_the_lowest_to_the_highest_whatever_became_of_them(path: Path) -> None:
+    with new_store(path) as store:
+        assert store.job_numbers() == (1, 0)
+        store.enqueue(1, 3)
+        store.enqueue(4, 6)
+        while claim := store.claim():
+            store.finish(claim.job)
+        assert store.job_numbers() == (1, 6)
 
 
 # Checkpoints and effect keys
@@ -177,6 +210,75 @@ def test_a_key_is_new_once_and_its_first_record_stays(path: Path) -> None:
         rows = connection.execute("SELECT job, step, attempt FROM effect_keys ORDER BY id").fetchall()
     connection.close()
     assert rows == [(1, 6, 4), (1, 7, 0), (2, 6, 0)]
+
+
+def test_an_undone_attempt_leaves_neither_checkpoint_nor_a_key_of_its_own(path: Path) -> None:
+    with new_store(path, jobs=2) as store:
+        store.save(1, 1, b"before")
+        store.record_key(1, 2, 3)
+        store.save(1, 2, b"undone")
+        store.save(2, 2, b"another job")
+        store.record_key(2, 2, 3)
+        store.undo(1, 2, 3)
+        store.undo(1, 2, 3)  # a kill in the middle of a recovery: it is done again
+    assert Books.read(path).checkpoints == {(1, 1): b"before", (2, 2): b"another job"}
+    assert Books.read(path).keys == {(2, 2): 3}
+
+
+def test_undoing_an_attempt_keeps_the_key_that_an_earlier_one_recorded(path: Path) -> None:
+    with new_store(path, jobs=1) as store:
+        store.record_key(1, 2, 0)
+        assert not store.record_key(1, 2, 1)
+        store.undo(1, 2, 1)
+        assert not store.record_key(1, 2, 2)
+    assert Books.read(path).keys == {(1, 2): 0}
+
+
+def test_open_checkpoints_are_those_of_jobs_that_are_queued_or_running(path: Path) -> None:
+    with new_store(path, jobs=6) as store:
+        assert store.count_open_checkpoints() == 0
+        for _ in range(5):
+            claim = claimed(store)
+            for step in range(1, claim.job + 1):
+                store.save(claim.job, step, b"")
+        assert store.count_open_checkpoints() == 1 + 2 + 3 + 4 + 5
+        store.redeliver(1)
+        store.finish(2)
+        store.lose(3)
+        store.dead_letter(4)
+        assert store.count_open_checkpoints() == 1 + 5
+        assert store.count_checkpoints() == 1 + 2 + 3 + 4 + 5
+
+
+def test_wrong_outputs_are_those_that_differ_in_any_byte_or_in_length(path: Path) -> None:
+    with new_store(path, jobs=1) as store:
+        for step, output in enumerate((bytes(4), b"\0\0\0\1", bytes(3), bytes(5), b"", bytes(4)), start=1):
+            store.save(1, step, output)
+        assert store.count_wrong_outputs(bytes(4)) == 4
+        assert store.count_wrong_outputs(b"") == 5
+
+
+def test_a_trace_tells_what_each_job_has_left(path: Path) -> None:
+    with new_store(path, jobs=4) as store:
+        for _ in range(3):
+            claimed(store)
+        for step in (1, 2, 3):
+            store.save(1, step, b"")
+        store.record_key(1, 3, 7)
+        store.record_key(2, 2, 5)
+        store.save(2, 3, b"")  # a hole: no lane leaves one
+        store.dead_letter(1)
+        store.redeliver(2)
+        claimed(store)
+        claimed(store)
+        store.finish(2)
+        assert list(store.traces(3)) == [
+            Trace(1, "dead_lettered", 1, 3, 3, 7),
+            Trace(2, "finished", 2, 1, 3, None),
+            Trace(3, "running", 1, 0, 0, None),
+            Trace(4, "running", 1, 0, 0, None),
+        ]
+        assert [trace.key for trace in store.traces(2)] == [None, 5, None, None]
 
 
 # Jobs with a name
@@ -404,6 +506,37 @@ def test_a_store_is_opened_again_with_everything_in_it(path: Path) -> None:
     assert Books.read(path).keys == {(1, 1): 0}
 
 
+@pytest.mark.parametrize(("setting", "number"), [("off", 0), ("full", 2)])
+def test_a_store_is_reopened_with_everything_in_it_and_the_settings_asked_for(
+    path: Path, setting: Any, number: int
+) -> None:
+    with new_store(path, jobs=2) as store:
+        claimed(store)
+    with Store.reopen(path, synchronous=setting, locking="exclusive") as store:
+        assert store.count_states() == {"queued": 1, "running": 1}
+        assert store._connection.pragma("synchronous") == number
+        assert store._connection.pragma("locking_mode") == "exclusive"
+
+
+def test_a_store_that_is_gone_is_not_made_anew_by_reopening_it(path: Path) -> None:
+    with pytest.raises(StoreError, match="was deleted, or moved") as caught:
+        Store.reopen(path, synchronous="normal", locking="normal")
+    assert str(path) in str(caught.value)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("way", [Store.create, Store.open])
+def test_a_new_store_and_its_log_are_for_their_owner_alone(path: Path, way: Callable[[Path], Store]) -> None:
+    before = os.umask(0)
+    try:
+        with way(path) as store:
+            store.enqueue(1, 3)
+            modes = {entry.name: entry.stat().st_mode & 0o777 for entry in path.parent.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
+
+
 def test_where_nothing_is_a_store_is_made(path: Path) -> None:
     with Store.open(path) as store:
         assert store.count_states() == {}
@@ -502,6 +635,69 @@ def test_what_is_no_sound_store_is_refused_in_one_line_and_left_as_it_is(path: P
     assert len(str(caught.value).splitlines()) == 1, str(caught.value)
 
 
+def test_what_a_file_is_not_is_damage_and_another_version_is_none(path: Path) -> None:
+    diary = path.with_name("diary")
+    diary.write_text("Dear diary")
+    with pytest.raises(StoreDamaged):
+        check(diary)
+    write_header(path, 60, SCHEMA_VERSION + 1)
+    with pytest.raises(StoreError) as caught:
+        check(path)
+    assert not isinstance(caught.value, Damaged)
+
+
+def alter(path: Path, statement: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = delete")  # no log beside the file, whose bytes are then all there is
+    connection.executescript(statement)
+    connection.close()
+
+
+STRANGE_SCHEMAS = {
+    "a table more": "CREATE TABLE loot (x)",
+    "a trigger": "CREATE TRIGGER t AFTER UPDATE ON jobs BEGIN DELETE FROM checkpoints; END",
+    "a view": "CREATE VIEW v AS SELECT 1",
+    "an index more": "CREATE INDEX i ON jobs (state)",
+    "a table less": "DROP TABLE effect_keys",
+    "an index less": "DROP INDEX queue",
+    "a column more": "ALTER TABLE jobs ADD COLUMN note TEXT",
+    "a view in a table's place": "DROP TABLE effect_keys; CREATE VIEW effect_keys AS SELECT 1 AS id, 2 AS attempt",
+    "a rule less": (
+        "PRAGMA writable_schema = on;"
+        "UPDATE sqlite_schema SET sql = replace(sql, ') STRICT', ')') WHERE name = 'checkpoints'"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE_SCHEMAS)
+def test_a_strangers_store_with_other_tables_than_ours_is_refused_and_left_as_it_is(path: Path, kind: str) -> None:
+    new_store(path, jobs=3).close()
+    alter(path, "SELECT 1")
+    check(path, from_a_stranger=True)
+    alter(path, STRANGE_SCHEMAS[kind])
+    before = digest(path)
+    with pytest.raises(StoreDamaged, match="has other tables than a store of durtui's; it is left as it is") as caught:
+        check(path, from_a_stranger=True)
+    assert str(path) in str(caught.value)
+    assert digest(path) == before
+
+
+def test_a_strangers_store_whose_index_is_not_that_of_its_table_is_refused(path: Path) -> None:
+    """Every page is well formed, so a quick check passes; and a claim would find no job though three are queued."""
+    new_store(path, jobs=3).close()
+    alter(path, "DROP INDEX queue; CREATE INDEX queue ON jobs (ticket) WHERE state = 'finished'")
+    ours = "sql = replace(sql, 'finished', 'queued') WHERE name = 'queue'"
+    alter(path, f"PRAGMA writable_schema = on; UPDATE sqlite_schema SET {ours}")  # noqa: S608  # our words
+    check(path)
+    with pytest.raises(StoreDamaged, match="is corrupt"):
+        check(path, from_a_stranger=True)
+
+
+def test_a_store_with_its_every_table_full_is_sound_to_a_stranger_too(path: Path) -> None:
+    full_store(path)
+    check(path, from_a_stranger=True)
+
+
 @pytest.mark.parametrize("schema", [SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])
 def test_another_schema_is_named_beside_ours(path: Path, schema: int) -> None:
     write_header(path, 60, schema)
@@ -521,7 +717,7 @@ def test_a_store_that_another_process_has_for_itself_is_named_as_locked(
             input()
             store.finish(1)
     """
-    monkeypatch.setattr(store_module, "BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 50)
     with subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program), str(path)],
         stdin=subprocess.PIPE,
@@ -530,7 +726,7 @@ def test_a_store_that_another_process_has_for_itself_is_named_as_locked(
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "ready\n"
-        with pytest.raises(StoreError, match=r"is locked by another process; close it there and run again$"):
+        with pytest.raises(StoreError, match=r"is locked by another process; close it there$"):
             Store.open(path)
         holder.communicate("\n")
     assert holder.returncode == 0
@@ -644,9 +840,16 @@ class StoreMachine(RuleBasedStateMachine):
             return
         states = [state for state, _ in self.books.jobs.values()]
         assert self.store.count_states() == {state: states.count(state) for state in set(states)}
-        extra = [deliveries - 1 for _, deliveries in self.books.jobs.values() if deliveries > 1]
-        assert self.store.count_redeliveries() == (sum(extra), len(extra))
+        ended = [deliveries - (state != "queued") for state, deliveries in self.books.jobs.values() if deliveries]
+        again = [deliveries for _, deliveries in self.books.jobs.values() if deliveries > 1]
+        assert self.store.count_redeliveries() == (sum(ended), len(again))
         assert self.store.count_checkpoints() == len(self.books.checkpoints)
+        under_way = [job for job, (state, _) in self.books.jobs.items() if state in ("queued", "running")]
+        assert self.store.count_open_checkpoints() == sum(job in under_way for job, _ in self.books.checkpoints)
+        assert list(self.store.traces(2)) == [
+            Trace(job, state, deliveries, self.saved(job), self.saved(job), self.books.keys.get((job, 2)))
+            for job, (state, deliveries) in sorted(self.books.jobs.items())
+        ]
         for job in self.books.jobs:
             assert self.store.saved_steps(job) == self.saved(job)
 

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import random
 import re
 import select
 import signal
@@ -207,14 +208,37 @@ def test_a_key_quits_and_leaves_nothing_behind(key: str, app: Open, processes: P
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_ends_the_app_as_a_key_does(
+def test_a_signal_ends_the_app_as_a_key_does_but_keeps_its_run_and_says_how_to_go_on(
     number: signal.Signals, code: int, app: Open, processes: Processes, runs: Runs
 ) -> None:
     window = app()
     window.process.send_signal(number)
     assert window.ends_within(4) == code
     assert window.is_itself_again()
-    assert (processes(), runs()) == ({}, [])
+    assert processes() == {}
+    (kept,) = runs()
+    assert f"durtui: interrupted; the run is kept: `durtui resume {kept}`" in window.plain.replace("\n", "")
+
+
+def test_the_app_opens_on_a_run_whose_every_process_was_killed_and_goes_on_with_it(
+    app: Open, terminal: Open, processes: Processes, runs: Runs
+) -> None:
+    killed = app()
+    killed.until(lambda: re.search(r"running [1-9]", killed.rows[0]))
+    for process in processes():
+        os.kill(process, signal.SIGKILL)
+    killed.process.wait(5)
+    (kept,) = runs()
+    window = terminal("--resume", str(kept))
+    window.until(lambda: re.search(r"running [1-9]", window.rows[0]) and "50,000" in window.screen)
+    second = terminal("--resume", str(kept))
+    second.until(lambda: second.process.poll() is not None)
+    assert second.ends_within(1) == 1
+    assert f"{kept} is in use by another durtui (process {window.process.pid})" in second.plain.replace("\n", "")
+    window.press("q")
+    assert window.ends_within(4) == 0
+    assert processes() == {}
+    assert runs() == [kept]  # it was there before this app, and has work left
 
 
 def test_quitting_while_paused_or_done_leaves_nothing_behind(app: Open, processes: Processes, runs: Runs) -> None:
@@ -248,7 +272,8 @@ def test_when_the_terminal_vanishes_app_and_lanes_end(
         assert time.monotonic() < deadline, left
         time.sleep(0.05)
     window.process.wait(1)
-    assert runs() == []
+    (kept,) = runs()  # what nobody chose to end can be gone on with
+    assert (kept / "run.json").exists()
 
 
 def test_lanes_end_by_themselves_when_the_app_is_killed(app: Open, lanes: Lanes) -> None:
@@ -344,6 +369,71 @@ def test_a_window_can_be_dragged_to_any_size_while_the_lanes_run(app: Open) -> N
     assert window.ends_within(4) == 0
 
 
+@pytest.mark.parametrize("seconds", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_fifty_sizes_a_second_leave_an_app_that_draws_and_obeys(seconds: int, app: Open) -> None:
+    window = app()
+    chance = random.Random(7)  # noqa: S311  # no secret
+    for _ in range(50 * seconds):
+        window.resize(chance.randint(1, 220), chance.randint(1, 60))
+        time.sleep(0.02)
+    window.resize(120, 36)
+    window.until(lambda: "running" in window.rows[0] and "Whole-job retry" in window.screen)
+    window.press(" ")
+    window.until(lambda: "paused" in window.rows[0])
+    window.press("q")
+    assert window.ends_within(4) == 0
+    assert window.is_itself_again()
+
+
+KEYS = (
+    *"abcdefghijklmnoprstuvwxyz0123456789 .,[]-+/'?!;:()",  # all but the one that quits
+    *("\t", "\r", "\x1b", "\x7f", "\x10", "\x0c", "\x1b[Z"),  # back-tab and the palette among them
+    *(f"\x1b[{key}" for key in ("A", "B", "C", "D", "H", "F", "5~", "6~", "3~", "1;2C", "1;2D", "1;5A", "15~")),
+    *("é", "漢", "\x1b[200~3\x1b[201~", "\x1b[I", "\x1b[O"),
+)
+
+
+def random_event(chance: random.Random) -> str:
+    """A key, or something that a mouse does, also off the edge of the screen."""
+    if chance.random() < 0.6:
+        return str(chance.choice(KEYS))
+    column, row = chance.randint(1, 125), chance.randint(1, 40)
+    button = chance.choice((0, 0, 0, 1, 2, 32, 35, 64, 65, 4, 16))
+    return f"\x1b[<{button};{column};{row}M" + (f"\x1b[<{button};{column};{row}m" if chance.random() < 0.8 else "")
+
+
+@pytest.mark.parametrize("events", [600, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_random_keys_and_a_mad_mouse_neither_stop_nor_break_the_app(
+    events: int, terminal: Open, processes: Processes, runs: Runs
+) -> None:
+    """A click on the footer, or a command of the palette, may quit: then it has to have quit well, and opens again."""
+    seed = 7
+    chance = random.Random(seed)  # noqa: S311  # no secret
+
+    def open_app() -> Terminal:
+        opened = terminal("--jobs", "3000")
+        opened.until(lambda: "seed 7" in opened.rows[0])
+        return opened
+
+    window = open_app()
+    for sent in range(events):
+        if window.process.poll() is not None:
+            assert window.ends_within(1) == 0, f"seed {seed}, after {sent} events: {window.plain[-6000:]}"
+            assert window.is_itself_again()
+            window = open_app()
+        with suppress(OSError):  # it has just quit
+            window.press(random_event(chance))
+        if sent % 20 == 0:
+            time.sleep(0.05)
+    with suppress(OSError):
+        window.press("\x03")
+    # What was typed faster than it could be answered is answered first.
+    assert window.ends_within(240) == 0, f"seed {seed}: {window.plain[-6000:]}"
+    assert "Traceback" not in window.plain
+    assert window.is_itself_again()
+    assert (processes(), runs()) == ({}, [])
+
+
 def test_a_mouse_on_a_slider_moves_it(app: Open) -> None:
     window = app()
     window.until(lambda: "Steps" in window.screen)
@@ -414,6 +504,6 @@ def test_a_lane_that_died_is_told_at_the_end_and_its_run_is_kept(terminal: Open,
     window.until(lambda: "1 of 3 lanes failed" in window.screen)
     window.press("q")
     assert window.ends_within(5) == 1
-    (kept,) = re.findall(r"a lane failed; the run is kept in (\S+)", window.plain.replace("\n", ""))
+    (kept,) = re.findall(r"a lane failed; the run is kept: `durtui resume (\S+)`", window.plain.replace("\n", ""))
     assert Path(kept, "run.json").exists()
     assert window.is_itself_again()

@@ -9,7 +9,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ def facts(snapshot: str) -> Any:
     del tree["environment"]
     for design in tree["designs"]:
         for replication in design["replications"]:
-            del replication["elapsed_s"], replication["checkpoint_write_us"]
+            del replication["elapsed_s"], replication["checkpoint_write_us"], replication["workers_killed"]
     return tree
 
 
@@ -62,7 +62,8 @@ def facts(snapshot: str) -> Any:
         ("--transient-rate .7 --crash-rate .7", "transient_rate(=0.7) + crash_rate(=0.7) must be at most 1"),
         ("--seed -1", "seed(=-1) must be a whole number between 0 and"),
         ("--replications 0", "replications(=0) must be a whole number between 1 and 1,000"),
-        ("--crash-mode sigkill", "crash_mode(=sigkill) is not yet built"),
+        ("--crash-mode hope", "crash_mode(=hope) must be one of raise, sigkill"),
+        ("--poison-rate 0.1", "poison_rate(=0.1) is not yet built"),
         ("--design foo", "design(=foo) must be one of whole-job, checkpoint, checkpoint-idempotent"),
         ("--json .", "json(=.) must be a file that can be written"),
         ("--csv nowhere/out.csv", "csv(=nowhere/out.csv) must be a file that can be written"),
@@ -194,6 +195,112 @@ def test_a_dumb_terminal_is_sent_no_escapes(durtui: Durtui) -> None:
     assert "\x1b" not in done.stdout + done.stderr
 
 
+def test_workers_that_really_die_give_the_figures_of_those_that_do_not_and_are_counted_in_the_table(
+    durtui: Durtui,
+) -> None:
+    words = ("run", "--jobs", "60", "--crash-rate", "0.05", "--replications", "2")
+    killed = durtui(*words, "--crash-mode", "sigkill", "--json", "killed.json")
+    unwound = durtui(*words, "--json", "unwound.json")
+    assert (killed.returncode, killed.stderr, unwound.returncode, unwound.stderr) == (0, "", 0, "")
+    table = durtui(*words, "--crash-mode", "sigkill", COLUMNS="200").stdout
+    trees = [json.loads(Path(name).read_text()) for name in ("killed.json", "unwound.json")]
+    for design, other in zip(*(tree["designs"] for tree in trees), strict=True):
+        assert [each["figures"] for each in design["replications"]] == [
+            each["figures"] for each in other["replications"]
+        ]
+        assert all(each["workers_killed"] > 0 for each in design["replications"])
+        assert all(each["workers_killed"] == 0 for each in other["replications"])
+    assert "killed" in table
+    assert "killed" not in durtui(*words, COLUMNS="200").stdout
+
+
+# Resuming
+
+
+def test_a_kept_run_is_listed_and_gone_on_with_and_then_gone(
+    under_way: Callable[..., "subprocess.Popen[str]"], durtui: Durtui, runs: Runs
+) -> None:
+    assert durtui("resume").stdout.startswith("no run is kept")
+    process = under_way("--replications", "1", program=("run", "--jobs", "6000", "--steps", "6"))
+    process.send_signal(signal.SIGTERM)
+    _, complaint = process.communicate(timeout=PROMPTLY_S)
+    (kept,) = runs()
+    assert f"`durtui resume {kept}`" in complaint
+    listed = durtui("resume")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert listed.stdout.splitlines()[0] == str(kept)
+    resumed = durtui("resume", str(kept), "--json", "-")
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    whole = durtui("run", "--jobs", "6000", "--steps", "6", "--replications", "1", "--json", "-")
+    assert facts(resumed.stdout) == facts(whole.stdout)
+    assert runs() == []
+
+
+def test_a_finished_run_tells_its_table_and_its_files_again(durtui: Durtui) -> None:
+    first = durtui("run", "--jobs", "20", "--replications", "2", "--run-dir", "kept")
+    again = durtui("resume", "kept")
+    assert (again.returncode, again.stderr, again.stdout) == (0, "", first.stdout)
+    assert durtui("resume", "kept", "--json", "a.json", "--markdown", "a.md", "--csv", "a.csv").returncode == 0
+    assert all(Path(name).stat().st_size for name in ("a.json", "a.md", "a.csv"))
+
+
+def test_without_a_terminal_the_app_goes_on_with_a_run_as_resume_does(durtui: Durtui) -> None:
+    first = durtui("run", "--jobs", "20", "--replications", "2", "--run-dir", "kept")
+    again = durtui("--resume", "kept")
+    assert (again.returncode, again.stdout) == (0, first.stdout)
+    assert again.stderr.endswith("resuming without the app\n")
+    line = told(durtui("--resume", "kept", "--steps", "5"), 2)
+    assert "the run in resume(=kept) has a scenario and designs; leave the flags for them out" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("nowhere", "nowhere holds no run: there is no run.json in it"),
+        (".", "holds no run: there is no run.json in it"),
+        ("kept --json .", "json(=.) must be a file that can be written"),
+        ("kept --jobs 5", "--jobs"),
+        ("kept extra", "extra"),
+    ],
+)
+def test_what_cannot_be_resumed_is_told_in_one_line_with_exit_2(words: str, named: str, durtui: Durtui) -> None:
+    durtui("run", "--jobs", "5", "--replications", "1", "--design", "checkpoint", "--run-dir", "kept")
+    assert named in told(durtui("resume", *words.split()), 2)
+
+
+def test_a_run_that_another_durtui_has_is_refused_by_its_number_and_goes_on_unharmed(
+    under_way: Callable[..., "subprocess.Popen[str]"], durtui: Durtui
+) -> None:
+    process = under_way("--run-dir", "mine")
+    line = told(durtui("resume", "mine"), 1)
+    assert f"mine is in use by another durtui (process {process.pid})" in line
+    assert process.poll() is None
+
+
+def test_a_destroyed_lane_is_refused_with_the_words_that_run_it_again(durtui: Durtui) -> None:
+    words = ("run", "--jobs", "20", "--replications", "1")
+    durtui(*words, "--run-dir", "kept")
+    Path("kept/checkpoint-seed-7/ledger").write_bytes(b"noise")
+    line = told(durtui("resume", "kept"), 1)
+    assert "lane checkpoint, seed 7: " in line
+    assert f"`durtui resume {Path('kept').resolve()} --rerun-damaged`" in line
+    again = durtui("resume", "kept", "--rerun-damaged", "--json", "-")
+    assert again.returncode == 0
+    assert "begins again from its seed" in again.stderr
+    assert facts(again.stdout) == facts(durtui(*words, "--json", "-").stdout)
+
+
+def test_whatever_is_written_is_for_its_owner_alone(durtui: Durtui) -> None:
+    before = os.umask(0)
+    try:
+        durtui("run", "--jobs", "5", "--run-dir", "deep/kept", "--json", "a.json", "--csv", "a.csv")
+    finally:
+        os.umask(before)
+    made = [Path("a.json"), Path("a.csv"), Path("deep"), *Path("deep").rglob("*")]
+    assert len(made) > 30
+    assert [path for path in made if path.stat().st_mode & 0o077] == []
+
+
 # Streams that fail
 
 
@@ -226,10 +333,17 @@ def test_a_reader_that_takes_one_line_gets_it_and_nobody_complains(command: str)
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("kind", ["--json", "--markdown", "--csv"])
-def test_a_file_on_a_full_disk_is_one_line_with_exit_1(kind: str, durtui: Durtui) -> None:
+def test_a_file_on_a_full_disk_is_one_line_with_exit_1_and_the_run_can_be_told_again(
+    kind: str, durtui: Durtui, runs: Runs
+) -> None:
     line = told(durtui("run", "--jobs", "5", "--replications", "1", kind, "/dev/full"), 1)
     assert "/dev/full" in line
-    assert "No space left" in line
+    assert "the disk is full; free some room" in line
+    (kept,) = runs()
+    assert f"`durtui resume {kept}`" in line
+    assert durtui("resume", str(kept), kind, "out").returncode == 0
+    assert Path("out").stat().st_size
+    assert runs() == []
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -288,9 +402,9 @@ def under_way(command: str, lanes: Lanes) -> Iterator[Callable[..., "subprocess.
     """Starts a long run in a session of its own, and waits until its lanes are at work."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*words: str, wrapper: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
+    def start(*words: str, wrapper: tuple[str, ...] = (), program: Sequence[str] = LONG) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
-            [*wrapper, command, *LONG, *words],
+            [*wrapper, command, *program, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -325,7 +439,7 @@ def test_an_interrupted_run_ends_at_once_and_says_where_it_is_kept(
     (line,) = complaint.splitlines()
     assert "interrupted" in line
     (kept,) = runs()
-    assert str(kept) in line
+    assert f"`durtui resume {kept}`" in line
     assert (kept / "run.json").exists()
     assert lanes() == []
 

@@ -188,7 +188,11 @@ def test_a_run_can_be_kept_without_its_processes(session: Session, lanes: Lanes,
     session.close(keep=True)
     assert lanes() == []
     (kept,) = runs()
-    assert {path.name for path in kept.iterdir()} == {"run.json", *(f"{name}-seed-7" for name in DEFAULT_DESIGNS)}
+    assert {path.name for path in kept.iterdir()} == {
+        "lock",
+        "run.json",
+        *(f"{name}-seed-7" for name in DEFAULT_DESIGNS),
+    }
 
 
 def test_a_lane_that_is_killed_has_failed_and_the_others_go_on(session: Session, lanes: Lanes) -> None:

@@ -198,6 +198,6 @@ def test_a_file_whose_reading_fails_is_named_with_the_reason() -> None:
 
 
 def test_what_is_not_yet_built_is_refused_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "crash_mode(=sigkill) is not yet built" in mistake({"crash_mode": "sigkill"})
+    assert "poison_rate(=0.2) is not yet built" in mistake({"poison_rate": "0.2"})
     monkeypatch.setenv("DURTUI_POISON_RATE", "0.1")
     assert "poison_rate(=0.1) is not yet built" in mistake()

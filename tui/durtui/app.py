@@ -10,16 +10,21 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.theme import ThemeProvider
 
-from durcore.designs import find_designs
+from durcore.designs import Design, find_designs
+from durcore.lab import how_to_resume
+from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
 from durtui.console import complain
 from durtui.hangup import insist, watch_terminal
 from durtui.screens.live import LiveScreen
 from durtui.session import Session
 from durtui.widgets.rail import DEFAULT_CALLS_PER_S
+from durtui.widgets.steady import Palette
 
 
 class DurtuiApp(App[None]):
@@ -48,28 +53,48 @@ class DurtuiApp(App[None]):
             loop.add_signal_handler(number, self._end, 128 + number)
 
     def _end(self, code: int) -> None:
-        insist(self._session.close, code)
+        insist(self._session.interrupt, code)
         self.exit(return_code=code)
+
+    def action_command_palette(self) -> None:
+        """Show the palette."""
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
+
+    def search_themes(self) -> None:
+        """Show the themes."""
+        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+
+    def pop_screen(self) -> AwaitComplete:
+        """Close the palette, once: a second escape may come before the first has taken it away."""
+        return super().pop_screen() if len(self.screen_stack) > 1 else AwaitComplete()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Textual's commands without its screenshot, which overwrites silently: `e` exports."""
         return (command for command in super().get_system_commands(screen) if command.title != "Screenshot")
 
     @classmethod
-    def open(cls, scenario: Scenario, *, seed: int, designs: Sequence[str]) -> int:
-        """Run the app in this terminal until it ends; return its exit code. No process outlives it."""
-        session = Session(find_designs(designs), seed, DEFAULT_CALLS_PER_S)
+    def open(
+        cls, scenario: Scenario, *, seed: int, designs: Sequence[Design | str], resumed: RunDirectory | None = None
+    ) -> int:
+        """Run the app in this terminal until it ends; return its exit code. No process outlives it.
+
+        `resumed` is a run to go on with. A run that a person has left by a key goes; one that was ended by a signal
+        with work left, or that failed, is kept, and how to go on with it is said.
+        """
+        session = Session(find_designs(designs), seed, DEFAULT_CALLS_PER_S, resumed)
         app = cls(session, scenario)
         assert sys.__stdin__ is not None
-        watch_terminal(sys.__stdin__.fileno(), session.close)
+        watch_terminal(sys.__stdin__.fileno(), session.interrupt)
         code = 1
         try:
             app.run()
             code = app.return_code or 0
         finally:
-            kept = session.directory if code == 1 or session.failed else None
-            said = "a lane failed" if session.failed else "the app failed"
+            failed = session.failed
+            kept = session.directory if failed or (code and session.unfinished) else None
             session.close(keep=kept is not None)
             if kept is not None:
-                complain(f"{said}; the run is kept in {kept.path}")
-        return code or int(kept is not None)
+                said = "a lane failed" if failed else "the app failed" if code == 1 else "interrupted"
+                complain(f"{said}; {how_to_resume(kept)}")
+        return code or int(failed)

@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
-from durcore.errors import DurtuiError, Mistake
-from durcore.lab import DEFAULT_SEEDS, LabResult, run_lab
+from durcore.designs import Design
+from durcore.errors import DurtuiError, Mistake, advised, printable
+from durcore.lab import DEFAULT_SEEDS, LabResult, open_run, resume_lab, run_lab
 from durcore.report import as_csv, as_markdown
+from durcore.rundir import RunDirectory, kept_runs
 from durcore.scenario import PARAMETERS, SEED, Scenario
 from durcore.snapshot import SIZE_MAX, read_snapshot, theory_json, to_json, verify
 from durcore.sweep import parse_axis, sweep, sweep_csv, sweep_json
 from durcore.theory import expect
-from durtui.console import complain, print_result, print_sweep, print_theory, progress_bar
+from durtui.console import complain, print_kept, print_result, print_sweep, print_theory, progress_bar
 from durtui.flags import (
     REPLICATIONS,
     Config,
@@ -34,6 +39,10 @@ from durtui.flags import (
     write_outputs,
 )
 from durtui.terminal import prints_unicode, why_headless
+
+Json = Annotated[Output, Parameter(help="write the snapshot to this file (- for standard output)")]
+Markdown = Annotated[Output, Parameter(help="write a Markdown table to this file")]
+Csv = Annotated[Output, Parameter(help="write a CSV table to this file")]
 
 app = App(
     name="durtui",
@@ -53,23 +62,28 @@ def open_app(
     seed: Seed = None,
     design: Designs = None,
     config: Config = None,
+    resume: Annotated[
+        Path | None, Parameter(help="go on with the run in this directory", group="Run", show_default=False)
+    ] = None,
 ) -> None:
-    """Open the app on a scenario. Without a terminal it does what `durtui run` does."""
+    """Open the app on a scenario, or on a run to go on with. Without a terminal it does what `durtui run` does."""
+    reason = why_headless()
+    if resume is not None:
+        if (scenario, design, config) != (None, None, None):
+            raise Mistake(f"the run in resume(={resume}) has a scenario and designs; leave the flags for them out")
+        if reason is not None:
+            complain(f"{reason}: resuming without the app")
+            resume_run(resume)
+            return
+        sys.exit(_open_app(read_whole(SEED, seed) if seed else None, resumed=open_run(resume, complain)))
     chosen = read_scenario(scenario, config)
     first = read_whole(SEED, seed)
     designs = read_designs(design)
-    reason = why_headless()
     if reason is not None:
         complain(f"{reason}: running without the app")
-        print_result(_run(chosen, first, len(DEFAULT_SEEDS), designs, None))
+        _run(chosen, first, len(DEFAULT_SEEDS), designs, None, {})
         return
-    if not prints_unicode():
-        raise Mistake(
-            "this locale cannot print the characters that the app draws; set LC_ALL=C.UTF-8, or use `durtui run`"
-        )
-    from durtui.app import DurtuiApp  # the app costs a quarter of a second that `durtui run` need not pay
-
-    sys.exit(DurtuiApp.open(chosen, seed=first, designs=designs))
+    sys.exit(_open_app(first, chosen, designs))
 
 
 @app.command
@@ -83,22 +97,46 @@ def run(
     run_dir: Annotated[
         Path | None, Parameter(help="keep the run in this new or empty directory", group="Run", show_default=False)
     ] = None,
-    json: Annotated[Output, Parameter(help="write the snapshot to this file (- for standard output)")] = None,
-    markdown: Annotated[Output, Parameter(help="write a Markdown table to this file")] = None,
-    csv: Annotated[Output, Parameter(help="write a CSV table to this file")] = None,
+    json: Json = None,
+    markdown: Markdown = None,
+    csv: Csv = None,
 ) -> None:
     """Run the lab without the app and print its table."""
     chosen = read_scenario(scenario, config)
     files = {"json": json, "markdown": markdown, "csv": csv}
     check_outputs(files)
-    result = _run(chosen, read_whole(SEED, seed), read_whole(REPLICATIONS, replications), read_designs(design), run_dir)
-    texts = {
-        "json": lambda: to_json(result, run_dir or Path()).decode(),
-        "markdown": lambda: as_markdown(result),
-        "csv": lambda: as_csv(result),
-    }
-    if not write_outputs(files, texts):
-        print_result(result)
+    count = read_whole(REPLICATIONS, replications)
+    _run(chosen, read_whole(SEED, seed), count, read_designs(design), run_dir, files)
+
+
+@app.command(name="resume")
+def resume_run(
+    run_dir: Annotated[
+        Path | None, Parameter(help="the directory of the run (none: list the runs that are kept)", show_default=False)
+    ] = None,
+    /,
+    *,
+    rerun_damaged: Annotated[
+        bool,
+        Parameter(
+            help="run a lane of which a file was destroyed again from its seed",
+            group="Run",
+            negative=(),
+            show_default=False,
+        ),
+    ] = False,
+    json: Json = None,
+    markdown: Markdown = None,
+    csv: Csv = None,
+) -> None:
+    """Go on with a run that was interrupted, failed or killed, and end as `durtui run` does."""
+    files = {"json": json, "markdown": markdown, "csv": csv}
+    check_outputs(files)
+    if run_dir is None:
+        print_kept(kept_runs())
+        return
+    run = partial(resume_lab, run_dir, rerun_damaged=rerun_damaged, on_note=complain)
+    _run_and_tell(run, "resuming", files, run_dir)
 
 
 @app.command
@@ -162,19 +200,82 @@ def verify_file(
     with progress_bar("verifying") as on_progress:
         result = verify(data, on_progress)
     lanes = len(result.seeds) * len(result)
-    print(f"{file}: every figure of {lanes} lanes is as the snapshot says")
+    print(f"{printable(file)}: every figure of {lanes} lanes is as the snapshot says")
 
 
-def _run(scenario: Scenario, seed: int, replications: int, designs: tuple[str, ...], run_dir: Path | None) -> LabResult:
+def _open_app(
+    seed: int | None,
+    scenario: Scenario | None = None,
+    designs: Sequence[Design | str] = (),
+    resumed: RunDirectory | None = None,
+) -> int:
+    """Open the app, on a scenario or on a run to go on with; return its exit code."""
+    if not prints_unicode():
+        raise Mistake(
+            "this locale cannot print the characters that the app draws; set LC_ALL=C.UTF-8, or use `durtui run`"
+        )
+    if resumed is not None:
+        scenario, designs = resumed.scenario, resumed.designs
+        if seed not in (None, *resumed.seeds):
+            raise Mistake(f"seed(={seed}) must be one of this run's: {', '.join(map(str, resumed.seeds))}")
+        seed = resumed.seeds[0] if seed is None else seed
+        if len(resumed.seeds) > 1:
+            complain(f"the app goes on with seed {seed}; `durtui resume` with all {len(resumed.seeds)}")
+    assert scenario is not None
+    assert seed is not None
+    from durtui.app import DurtuiApp  # the app costs a quarter of a second that `durtui run` need not pay
+
+    return DurtuiApp.open(scenario, seed=seed, designs=designs, resumed=resumed)
+
+
+def _run(
+    scenario: Scenario,
+    seed: int,
+    replications: int,
+    designs: tuple[str, ...],
+    run_dir: Path | None,
+    files: Mapping[str, str | None],
+) -> None:
     last = seed + replications - 1
     if last > SEED.high:
         raise Mistake(f"seed(={seed}) with replications(={replications}) must not pass {SEED.high:,}")
-    with progress_bar("running") as on_progress:
-        return run_lab(scenario, range(seed, seed + replications), designs, run_dir=run_dir, on_progress=on_progress)
+    run = partial(run_lab, scenario, range(seed, seed + replications), designs, run_dir=run_dir)
+    _run_and_tell(run, "running", files, run_dir or Path())
+
+
+def _run_and_tell(run: Callable[..., LabResult], label: str, files: Mapping[str, str | None], run_dir: Path) -> None:
+    """Run, and tell the result before the run is removed: one that found no room can then be told again."""
+    left: list[BrokenPipeError] = []
+    with ExitStack() as bar:
+        on_progress = bar.enter_context(progress_bar(label))
+
+        def tell(result: LabResult) -> None:
+            bar.close()
+            try:
+                _tell(result, files, run_dir)
+                sys.stdout.flush()
+            except BrokenPipeError as error:  # whoever read it has had enough: that is no reason to keep the run
+                left.append(error)
+
+        run(on_progress=on_progress, on_result=tell)
+    if left:
+        raise left[0]
+
+
+def _tell(result: LabResult, files: Mapping[str, str | None], run_dir: Path) -> None:
+    """Write a result to the files that were asked for, or print its table."""
+    texts = {
+        "json": lambda: to_json(result, run_dir).decode(),
+        "markdown": lambda: as_markdown(result),
+        "csv": lambda: as_csv(result),
+    }
+    if not write_outputs(files, texts):
+        print_result(result)
 
 
 def main(words: list[str]) -> int:
     """Run the command; return its exit code."""
+    os.umask(0o077)  # what a run or an export holds is its owner's to show
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup: who started it wants it to survive
             signal.signal(number, signal.default_int_handler)  # ends the lanes as Ctrl-C does
@@ -196,7 +297,7 @@ def main(words: list[str]) -> int:
     except OSError as error:
         _abandon_stdout()
         if not isinstance(error, BrokenPipeError):
-            complain(f"{error.filename or 'standard output'} cannot be written: {error.strerror}")
+            _explain(f"{error.filename or 'standard output'} cannot be written: {advised(error)}", error)
         return 1
     return 0
 

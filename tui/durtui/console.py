@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich import box
 from rich.console import Console
@@ -15,16 +16,14 @@ from rich.text import Text
 from durcore.designs import DESIGNS
 from durcore.errors import printable
 from durcore.figures import FIGURE_NAMES
-from durcore.lab import DesignResult, LabResult
-from durcore.report import Column, columns, jobs_of_steps, summary, write_latency, writer_of
+from durcore.lab import LabResult
+from durcore.report import Column, columns, jobs_of_steps, measured_here, summary, writer_of
 from durcore.scenario import Scenario
 from durcore.sweep import Axis, Point
 from durcore.theory import Expectation
 from durtui.terminal import prints_unicode
 
 PIPE_WIDTH = 120  # at the least, so that the sentence below the table is not broken early
-
-WRITES = "write µs, median / p99"
 
 
 class _Rate(ProgressColumn):
@@ -69,6 +68,16 @@ def print_theory(scenario: Scenario, expected: Mapping[str, Expectation]) -> Non
     table = list(zip(*rows, strict=True))
     title = f"{jobs_of_steps(scenario)}: mean ± standard deviation of one replication"
     _console(_width(table)).print(*_apart(_printable(title), _table(table)), sep="\n")
+
+
+def print_kept(runs: Sequence[Path]) -> None:
+    """Print the runs that are kept, and how to go on with them or be rid of them."""
+    if not runs:
+        print("no run is kept: whatever was run under the state directory has ended well")
+        return
+    for run in runs:
+        print(printable(str(run)))
+    print("\n`durtui resume` with one of these directories goes on with it; remove the directory to be rid of it")
 
 
 def print_sweep(axis: Axis, points: Sequence[Point]) -> None:
@@ -119,23 +128,25 @@ def _apart(*parts: str | Table) -> Iterator[str | Table]:
 
 def _wide(result: LabResult) -> list[tuple[str, ...]]:
     """The columns of one table: a design a row, with what theory expects of one replication below it."""
-    shown = columns(result)
-    rows = [("", *(column.heading for column in shown), _printable(WRITES))]
-    for design in result.designs:
-        rows.append((design.design.title, *(c.measured(design.median) for c in shown), _latency(design)))
-        rows.append(("  expected", *(c.mean(design.expected) for c in shown), ""))
-        rows.append(("", *(_printable(c.deviation(design.expected)) for c in shown), ""))
+    shown, here = columns(result), measured_here(result)
+    blank = [""] * len(here)
+    rows = [("", *(column.heading for column in shown), *(_printable(heading) for heading, _ in here))]
+    for index, design in enumerate(result.designs):
+        measured = [column.measured(design.median) for column in shown]
+        rows.append((design.design.title, *measured, *(cells[index] for _, cells in here)))
+        rows.append(("  expected", *(c.mean(design.expected) for c in shown), *blank))
+        rows.append(("", *(_printable(c.deviation(design.expected)) for c in shown), *blank))
     return list(zip(*rows, strict=True))
 
 
 def _narrow(result: LabResult) -> Iterator[list[tuple[str, ...]]]:
     """The columns of a table a design: a figure a row."""
-    shown = columns(result)
-    for design in result.designs:
+    shown, here = columns(result), measured_here(result)
+    for index, design in enumerate(result.designs):
         rows = [(design.design.title, "measured", "expected of one")]
         for c in shown:
             rows.append((c.heading, c.measured(design.median), _moment(c, design.expected)))
-        rows.append((_printable(WRITES), _latency(design), ""))
+        rows += [(_printable(heading), cells[index], "") for heading, cells in here]
         yield list(zip(*rows, strict=True))
 
 
@@ -161,11 +172,6 @@ def _narrowest(heading: str, *cells: str) -> int:
 
 def _width(columns_: list[tuple[str, ...]]) -> int:
     return sum(_narrowest(*column) + 2 for column in columns_)
-
-
-def _latency(design: DesignResult) -> str:
-    latency = write_latency(design)
-    return "none" if latency is None else f"{latency[0]:.1f} / {latency[1]:.1f}"
 
 
 def _printable(text: str) -> str:

@@ -7,7 +7,7 @@ from html import escape
 from itertools import count
 from pathlib import Path
 
-from durcore.errors import DurtuiError
+from durcore.errors import DurtuiError, advised
 from durcore.lab import LabResult
 from durcore.report import as_csv, as_markdown
 from durcore.snapshot import reproduce, to_json
@@ -24,7 +24,7 @@ def export(result: LabResult, svg: str, run_directory: Path, under: Path) -> Pat
         (folder / "figures.csv").write_text(as_csv(result), encoding="utf-8")
         (folder / "screen.svg").write_text(_described(svg, reproduce(result)), encoding="utf-8")
     except OSError as error:
-        raise DurtuiError(f"{error.filename or under} cannot be written: {error.strerror}") from error
+        raise DurtuiError(f"{error.filename or under} cannot be written: {advised(error)}") from error
     return folder
 
 

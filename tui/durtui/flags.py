@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from durcore.designs import DEFAULT_DESIGNS, DESIGNS, find_designs
-from durcore.errors import DurtuiError, Mistake
+from durcore.errors import DurtuiError, Mistake, advised
 from durcore.lab import DEFAULT_SEEDS
 from durcore.scenario import PARAMETERS, SEED, Scenario
 from durcore.scenario import Parameter as Field
@@ -96,14 +97,32 @@ def check_outputs(files: Mapping[str, str | None]) -> None:
             raise Mistake(f"{kind}(={file}) must be a file that can be written")
 
 
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file, readable by its owner only, whole or not at all: what stood there stays where there is no room.
+
+    A pipe or a device, and a file in a folder that takes no other, is written as it is.
+    """
+    if (path.exists() and not path.is_file()) or not os.access(path.parent, os.W_OK):
+        path.write_text(text, encoding="utf-8")
+        return
+    fd, draft = mkstemp(prefix=f".{path.name[:100]}-", dir=path.parent)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(draft).replace(path)
+    except OSError:
+        Path(draft).unlink(missing_ok=True)
+        raise
+
+
 def write_outputs(files: Mapping[str, str | None], texts: Mapping[str, Callable[[], str]]) -> bool:
     """Write each file that was asked for, `-` to standard output; tell whether anything went there."""
     for kind, file in files.items():
         if file not in (None, "-"):
             try:
-                Path(str(file)).write_text(texts[kind](), encoding="utf-8")
+                _write_whole(Path(str(file)).resolve(), texts[kind]())
             except OSError as error:
-                raise DurtuiError(f"{kind}(={file}) cannot be written: {error.strerror}") from error
+                raise DurtuiError(f"{kind}(={file}) cannot be written: {advised(error)}") from error
     for kind, file in files.items():
         if file == "-":  # last, since whoever reads it may leave early
             sys.stdout.write(texts[kind]())

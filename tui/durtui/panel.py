@@ -14,7 +14,7 @@ from textual.renderables.digits import Digits
 from durcore.figures import Figures
 from durcore.report import dollars, number
 from durcore.theory import Expectation
-from durtui.present import bar, compact, expectation, percent_done, write_times
+from durtui.present import ODD, bar, compact, expectation, percent_done, write_times
 from durtui.view import LaneView, Phase
 
 Role = Literal["label", "value", "good", "bad", "bar", "rest", "error"]
@@ -25,7 +25,6 @@ BIG_ROWS = 3
 BESIDE = 32  # cells from which a label stands beside its big digits, where it else stands above them
 LABEL_CELLS = 5  # what a label keeps beside a figure in full; with less room the figure is written short
 FIGURE_CELLS = 9  # what a figure in full may take beside its whole label
-ODD = "‼"  # marks an expectation that the figure is too far from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +87,8 @@ def panel(
         return lines[:height]
     beside = width >= BESIDE
     leads = sum(row.lead for row in rows)
-    spare = height - 2 - len(rows)
+    store = _store_lines(view, width)
+    spare = height - 1 - len(store) - len(rows)
     expecting = spare >= leads
     spare -= leads if expecting else 0
     grown = BIG_ROWS - 1 if beside else BIG_ROWS  # how many lines more a row takes in big digits
@@ -104,7 +104,7 @@ def panel(
             groups.append(_big(row, view.figures, width, hint))
         else:
             groups.append([_small(row, view.figures, width), *([hint] if hint else [])])
-    groups.append([((write_times(view.latency, width), "label"),)])
+    groups.append(store)
     gap = [BLANK] if spare >= len(groups) - 1 else []
     return [line for group in groups for line in (*group, *gap)][:height]
 
@@ -114,6 +114,20 @@ def _progress_line(view: LaneView, width: int) -> Line:
     filled = bar(view.share, max(width - len(done), 0))
     solid = filled.rstrip()
     return ((solid, "bar"), (filled[len(solid) :], "rest"), (done[-width:], "value"))
+
+
+def _store_lines(view: LaneView, width: int) -> list[Line]:
+    """What belongs to the store and its workers, not to the design: workers killed, and how long writes take."""
+    times: Line = ((write_times(view.latency, width), "label"),)
+    if view.workers_killed is None:
+        return [times]
+    label = "workers killed" if width >= BESIDE else "killed"
+    return [_aligned(label, number(view.workers_killed), width), times]
+
+
+def _aligned(label: str, text: str, width: int) -> Line:
+    room = max(width - len(text) - 1, 0)
+    return ((f"{label[:room]:<{room}} ", "label"), (text[:width], "value"))
 
 
 def _texts(row: Row, figures: Figures) -> tuple[str, str]:

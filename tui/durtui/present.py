@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 
 from durcore.latency import Latency
 from durcore.report import percent
+from durcore.rundir import WAL_BYTES
 from durcore.scenario import Scenario
 from durcore.theory import Judgement, Moment
 from durtui.view import LaneView, Phase
 
 UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+ODD = "‼"  # marks what is too far from what it should be
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 COMPACT_CELLS = 6  # what a compact number takes at the most, with its sign
 ADVICE = ("checkpoint each step and give the email a key", "checkpoint each step")
@@ -106,6 +108,14 @@ def write_times(latency: Latency | None, width: int) -> str:
     return next((form for form in forms if len(form) <= width), "")
 
 
+def lane_status(view: LaneView) -> str:
+    """A lane's phase, and the size of its store's write-ahead log, marked where it is larger than it should grow."""
+    if not view.wal_bytes:
+        return view.phase.value
+    mark = f" {ODD}" if view.wal_bytes > WAL_BYTES else ""
+    return f"log {view.wal_bytes / 2**20:.1f} MiB{mark} · {view.phase.value}"
+
+
 def speed(calls_per_s: float | None) -> str:
     """A lane's speed for a person."""
     return "unlimited" if calls_per_s is None else f"{calls_per_s:,.0f} calls/s"
@@ -151,6 +161,8 @@ def compact_table(views: Sequence[LaneView], width: int, height: int) -> list[st
         ("wasted $", lambda view: compact(view.figures.wasted_cost_usd)),
         ("calls", lambda view: compact(view.figures.model_calls)),
     ]
+    if any(view.workers_killed is not None for view in views):
+        picks.append(("killed", lambda view: compact(view.workers_killed or 0)))
     if any(view.figures.lost or view.figures.dead_lettered for view in views):
         picks.insert(5, ("unprod. $", lambda view: compact(view.figures.unproductive_cost_usd)))
     lines = []

@@ -10,16 +10,18 @@ from durcore.errors import LaneFailed
 from durcore.figures import figures_of
 from durcore.lab import LabResult, Replication, collect
 from durcore.lane import GoOn, Pause, SetSpeed, Step
-from durcore.lanes import LaneProcess
+from durcore.lanes import LaneProcess, end_all
 from durcore.live import LaneState
 from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
+from durcore.supervisor import check_can_fork
 from durtui.view import LaneView, Phase
 
 PHASES = {
     LaneState.STARTING: Phase.STARTING,
     LaneState.QUEUEING: Phase.QUEUEING,
     LaneState.RUNNING: Phase.RUNNING,
+    LaneState.CHECKING: Phase.CHECKING,
     LaneState.COUNTING: Phase.COUNTING,
     LaneState.DONE: Phase.COUNTING,  # done only when its result has been read
 }
@@ -28,36 +30,65 @@ PHASES = {
 class Session:
     """A run of each design under one scenario and seed, restarted whenever the scenario changes.
 
-    Not for several threads. `close` ends every process that it started, also of the runs that were restarted.
+    It begins a run of its own, or goes on with `resumed`, whose lanes of this seed it takes up. Not for several
+    threads. `close` ends every process that it started, also of the runs that were restarted.
     """
 
-    def __init__(self, designs: Sequence[Design], seed: int, calls_per_s: float | None) -> None:
+    def __init__(
+        self,
+        designs: Sequence[Design],
+        seed: int,
+        calls_per_s: float | None,
+        resumed: RunDirectory | None = None,
+    ) -> None:
         self.designs = tuple(designs)
         self.seed = seed
         self.paused = False
         self.calls_per_s = calls_per_s
-        self.scenario = Scenario()
+        self.scenario = Scenario() if resumed is None else resumed.scenario
         self.directory: RunDirectory | None = None
+        self._resumed = resumed
+        self._own = True
         self._lanes: list[LaneProcess] = []
         self._views: dict[str, LaneView] = {}  # of lanes that have ended: nothing about them changes any more
         self._retiring: list[threading.Thread] = []
 
     def start(self, scenario: Scenario) -> None:
-        """Leave the present run, if there is one, and begin `scenario` from its first job.
+        """Leave the present run, if there is one, and begin `scenario` from its first job; or go on with `resumed`.
 
         Raises Mistake or DurtuiError, with the present run gone, where the new one has no place.
         """
         self._retire()
         self.scenario = scenario
-        self.directory = RunDirectory.create(None, scenario, self.designs, [self.seed])
+        check_can_fork(scenario)
+        self._own = self._resumed is None
+        self.directory = self._resumed or RunDirectory.create(None, scenario, self.designs, [self.seed])
+        self._resumed = None
         try:
             for design in self.designs:
-                place = self.directory.lane(design, self.seed)
-                lane = LaneProcess(place, scenario, design, self.seed, calls_per_s=self.calls_per_s, paused=self.paused)
-                self._lanes.append(lane)
+                self._lanes.append(self._lane(self.directory, design))
         except LaneFailed:
             self._retire()
             raise
+
+    def go_on(self) -> None:
+        """Start the lanes that have failed once more, from where they stopped: whoever asks has mended the cause."""
+        assert self.directory is not None
+        for index, lane in enumerate(self._lanes):
+            if self._look(lane).phase is Phase.FAILED:
+                lane.end()
+                del self._views[lane.design.name]
+                self._lanes[index] = self._lane(self.directory, lane.design)
+
+    def _lane(self, directory: RunDirectory, design: Design) -> LaneProcess:
+        return LaneProcess(
+            directory.lane(design, self.seed),
+            self.scenario,
+            design,
+            self.seed,
+            calls_per_s=self.calls_per_s,
+            paused=self.paused,
+        )
 
     def pause(self, paused: bool) -> None:
         """Hold every lane before its next call, or let it go on."""
@@ -96,14 +127,24 @@ class Session:
                 figures=view.figures,
                 checkpoint_write_us=view.latency,
                 elapsed_s=view.elapsed_s,
+                workers_killed=view.workers_killed or 0,
             )
             for view in views
         }
         complete = all(view.phase is Phase.DONE for view in views)
         return collect(self.scenario, [self.seed], self.designs, replications, complete=complete)
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether there is a run with work left, which could be gone on with."""
+        return self.directory is not None and any(view.phase is not Phase.DONE for view in self.look())
+
+    def interrupt(self) -> None:
+        """End every process; keep the present run where there is work left in it."""
+        self.close(keep=self.unfinished)
+
     def close(self, *, keep: bool = False) -> None:
-        """End every process; remove the runs, unless `keep` is asked for the present one."""
+        """End every process; remove the runs of this session's own, unless `keep` is asked for the present one."""
         self._retire(keep=keep)
         for thread in self._retiring:
             thread.join()
@@ -139,6 +180,8 @@ class Session:
             latency=latency,
             elapsed_s=elapsed_s,
             error=error,
+            workers_killed=progress.workers_killed if lane.scenario.crash_mode == "sigkill" else None,
+            wal_bytes=lane.wal_bytes(),
         )
         if ended:
             self._views[name] = view
@@ -153,13 +196,14 @@ class Session:
         for lane in lanes:
             lane.close_input()
         if directory is not None:
-            thread = threading.Thread(target=_bury, args=(lanes, None if keep else directory), name="retire-run")
+            removed = directory.temporary and not keep and (self._own or directory.finished)
+            thread = threading.Thread(target=_bury, args=(lanes, directory, removed), name="retire-run")
             thread.start()
             self._retiring.append(thread)
 
 
-def _bury(lanes: list[LaneProcess], directory: RunDirectory | None) -> None:
-    for lane in lanes:
-        lane.end()
-    if directory is not None:
+def _bury(lanes: list[LaneProcess], directory: RunDirectory, removed: bool) -> None:
+    end_all(lanes)
+    if removed:
         directory.remove()
+    directory.release()

@@ -15,6 +15,7 @@ class Phase(Enum):
 
     STARTING = "starting"
     QUEUEING = "queueing jobs"
+    CHECKING = "checking"
     RUNNING = "running"
     PAUSED = "paused"
     COUNTING = "counting"
@@ -24,7 +25,10 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneView:
-    """One look at one lane: all that a screen needs to draw it. `error` says why it failed, or is empty."""
+    """One look at one lane: all that a screen needs to draw it. `error` says why it failed, or is empty.
+
+    `workers_killed` is None where crashes unwind; `wal_bytes` is the size of the store's write-ahead log.
+    """
 
     design: Design
     phase: Phase
@@ -34,6 +38,8 @@ class LaneView:
     latency: Latency | None
     elapsed_s: float
     error: str
+    workers_killed: int | None = None
+    wal_bytes: int = 0
 
     @property
     def share(self) -> float:

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.geometry import Size
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Footer, Static
 from textual.worker import Worker, WorkerState
@@ -27,6 +26,7 @@ from durtui.session import Session
 from durtui.view import LaneView, Phase
 from durtui.widgets.lane_panel import LanePanel, Look
 from durtui.widgets.rail import Rail
+from durtui.widgets.steady import SteadyScreen
 from durtui.widgets.sweep_view import SweepView
 
 LOOKS_PER_S = 15
@@ -34,7 +34,7 @@ ODD_BELOW = 1e-4  # a figure that fewer than one run in ten thousand would show 
 REST_S = 0.3  # a scenario is run when its sliders have rested for this long
 
 
-class LiveScreen(Screen[None]):
+class LiveScreen(SteadyScreen):
     """The app's main screen over a session, which it starts and restarts."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-small"), (70, "-medium"), (110, "-wide")]  # noqa: RUF012  # as Screen has it
@@ -49,6 +49,8 @@ class LiveScreen(Screen[None]):
         Binding("e", "export", "Export"),
         Binding("w", "sweep", "Sweep"),
         Binding("s", "toggle_rail", "Sliders"),
+        Binding("c", "go_on", "Go on"),  # shown where a lane has failed
+        Binding("x", "crash_mode", "Real SIGKILL", show=False),
         Binding("up", "app.focus_previous", show=False),
         Binding("down", "app.focus_next", show=False),
     ]
@@ -59,6 +61,7 @@ class LiveScreen(Screen[None]):
         self._scenario = scenario
         self._rest: Timer | None = None
         self._drawn_at: Size | None = None
+        self._failed_before = False
         self._expected_of: tuple[Scenario, Mapping[str, Expectation]] | None = None
         # By design: the figures out of the ordinary, with their odds; empty where it was judged and has none.
         self._out_of_ordinary: dict[str, dict[str, float]] = {}
@@ -104,6 +107,9 @@ class LiveScreen(Screen[None]):
         if compact.display:
             width, height = compact.content_size
             self._update(compact, "\n".join(compact_table(views, width, height)))
+        if self._failed_before is not self.session.failed:
+            self._failed_before = self.session.failed
+            self.refresh_bindings()
         line = headline(views, self.session.seed, self.session.calls_per_s)
         self._update(self.query_one("#headline", Static), f" durtui  {line}")
 
@@ -188,6 +194,22 @@ class LiveScreen(Screen[None]):
     def action_restart(self) -> None:
         """Begin the same scenario again."""
         self._start()
+
+    def action_go_on(self) -> None:
+        """Start the failed lanes again from where they stopped: the cause was mended."""
+        try:
+            self.session.go_on()
+        except DurtuiError as error:
+            self.notify(str(error), title="This cannot go on", severity="error", timeout=10, markup=False)
+        self._look()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to go on only where there is a reason to."""
+        return self.session.failed if action == "go_on" else super().check_action(action, parameters)
+
+    def action_crash_mode(self) -> None:
+        """Crashes that unwind, or workers that are killed."""
+        self.query_one(Rail).toggle_crash_mode()
 
     def action_speed(self, steps: int) -> None:
         """Faster or slower, by a step of the slider."""

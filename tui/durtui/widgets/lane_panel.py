@@ -14,6 +14,7 @@ from textual.widget import Widget
 from durcore.designs import Design
 from durcore.theory import Expectation
 from durtui.panel import Line, Row, panel
+from durtui.present import lane_status
 from durtui.view import LaneView
 
 
@@ -61,8 +62,8 @@ class LanePanel(Widget):
     def show(self, look: Look) -> None:
         """Draw a look."""
         # Textual repaints the whole box for a title that is assigned, also for the one that it had.
-        if self._seen is None or self._seen.view.phase is not look.view.phase:
-            self.border_subtitle = look.view.phase.value
+        if (status := lane_status(look.view)) != self.border_subtitle:
+            self.border_subtitle = status
         self._seen = look
         self._redraw()
 

@@ -9,6 +9,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.message import Message
+from textual.widgets import Checkbox
 
 from durcore.errors import InvalidScenario
 from durcore.report import percent
@@ -71,6 +72,7 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
         padding: 0 1;
         scrollbar-size-vertical: 1;
         & Slider { margin: 0; }
+        & Checkbox { width: 1fr; background: transparent; }
     }
     """
 
@@ -106,6 +108,13 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
                 tooltip=f"{PARAMETERS[name].meaning}. Arrows, drag, or type a number; double click: the default.",
                 id=name,
             )
+        yield Checkbox(
+            "Real SIGKILL",
+            self.scenario.crash_mode == "sigkill",
+            compact=True,
+            tooltip="a crash really kills the worker's process, and another takes its place: slower, the same figures",
+            id="crash_mode",
+        )
         yield Slider(
             "Speed",
             SPEED_SCALE,
@@ -138,6 +147,16 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
         email.set_bounds(1, self.scenario.steps)
         email.value = self.scenario.effect_step
         self.post_message(self.ScenarioChanged(self.scenario, event.final))
+
+    @on(Checkbox.Changed)
+    def _take_crash_mode(self, event: Checkbox.Changed) -> None:
+        event.stop()
+        self.scenario = replace(self.scenario, crash_mode="sigkill" if event.value else "raise")
+        self.post_message(self.ScenarioChanged(self.scenario, final=True))
+
+    def toggle_crash_mode(self) -> None:
+        """From crashes that unwind to workers that are killed, or back."""
+        self.query_one("#crash_mode", Checkbox).toggle()
 
     def nudge_speed(self, steps: int) -> None:
         """Move the speed by so many steps of its slider."""
