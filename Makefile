@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check format prove bench help
+.PHONY: run test check format prove screenshots bench help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -40,7 +40,10 @@ format: $(VENV)/.dev ## put the code into the house's format
 	$(BIN)/ruff check --fix .
 
 prove: $(VENV)/.dev ## the slow proofs
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -n 2 -m slow
+
+screenshots: $(VENV)/.dev ## take the pictures of the app's states anew
+	@$(BIN)/python tests/tui/pictures.py screenshots
 
 bench: $(VENV)/.dev ## measure what docs/performance.md states
 	$(BIN)/python tests/bench/lab.py

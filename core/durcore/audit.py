@@ -39,6 +39,7 @@ def audit(assignment: Assignment, store: Store, ledger: Ledger, redo: Redo | Non
         ledger=memory,
         tally=Tally(),
         writes=LatencyHistogram(memoryview(bytearray(WORDS * 8)).cast("Q")),
+        board=memoryview(bytearray(scenario.jobs)),
         output=b"",
     )
     job = 0

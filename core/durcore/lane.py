@@ -20,6 +20,7 @@ from time import monotonic, perf_counter
 import msgspec
 
 from durcore.audit import audit
+from durcore.board import fill_board, make_board
 from durcore.count import count
 from durcore.database import explained
 from durcore.designs import DESIGNS
@@ -124,6 +125,7 @@ class Lane:
             design=DESIGNS[start.design],
             seed=start.seed,
         )
+        self._board = make_board(self._assignment.board, self._assignment.scenario.jobs)
         self._pace = Pace(start.calls_per_s, paused=start.paused, now_s=monotonic())
         self._tally = Tally()
         self._queued = 0
@@ -180,6 +182,8 @@ class Lane:
             self._tally = tally
             self._elapsed_s, self._workers_killed = self._live.timings()
             self._publish(LaneState.CHECKING)
+            for _ in fill_board(self._board, store, ledger, redo, self._assignment.scenario.effect_step):
+                self.obey(self._inbox.poll(0))
             if remains.result(tally) is not None:
                 return True
             for _ in audit(self._assignment, store, ledger, redo):
@@ -188,14 +192,14 @@ class Lane:
 
     def _work(self) -> None:
         """Work until the queue is empty, by a worker in this process or by workers that die."""
-        assignment, writes, tally = self._assignment, self._live.writes, self._tally
+        assignment, writes, board, tally = self._assignment, self._live.writes, self._board, self._tally
         ledger = Ledger.open(assignment.ledger)
         if assignment.scenario.crash_mode == "raise":
-            with Shift(assignment, ledger, writes, tally) as shift:
+            with Shift(assignment, ledger, writes, board, tally) as shift:
                 self._drive(shift)
         else:
             gc.freeze()  # what is here stays: a forked worker need not copy it to look at it
-            with Supervisor(assignment, ledger, writes, tally, self._workers_killed) as supervisor:
+            with Supervisor(assignment, ledger, writes, board, tally, self._workers_killed) as supervisor:
                 self._drive(supervisor)
         ledger.close()
 

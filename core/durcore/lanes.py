@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from durcore import lane as program
+from durcore.board import read_board
 from durcore.designs import Design
 from durcore.errors import LaneDamaged, LaneFailed, advised, printable
 from durcore.figures import Tally
@@ -101,6 +102,10 @@ class LaneProcess:
         live = self._look()
         return None if live is None else live.latency()
 
+    def board(self) -> bytes:
+        """Where each of its jobs stands, a byte a job as worker.py tells; empty before there is one."""
+        return read_board(self._assignment.board)
+
     def wal_bytes(self) -> int:
         """How large its store's write-ahead log is now: what was written and is not yet in the store's own file."""
         try:
@@ -132,7 +137,7 @@ class LaneProcess:
         if not self.directory.exists():
             raise LaneDamaged(f"{where}: {self.directory} was deleted, or moved, while the lane was at work")
         if shutil.disk_usage(self.directory).free < LEAST_BYTES:  # it may not even have had room for its page
-            raise LaneFailed(f"{where}: the disk of {self.directory} is full; free some room")
+            raise LaneFailed(f"{where}: {self.directory}: the disk is full; free some room")
         failure = death(self._assignment, code)
         raise type(failure)(f"{where} {failure}; {said}{said and '; '}what it said is in {log}")
 

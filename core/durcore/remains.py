@@ -86,7 +86,11 @@ class Remains:
         if (ledger.jobs, ledger.steps) != (scenario.jobs, scenario.steps):
             raise LedgerDamaged(f"{assignment.ledger} is of another run")
         with explained(assignment.store), assignment.reopen_store() as store:
-            redo = recover(worker_on(assignment, store, ledger, live.writes, Tally()), store, ledger)
+            redo = recover(
+                worker_on(assignment, store, ledger, live.writes, memoryview(bytearray(scenario.jobs)), Tally()),
+                store,
+                ledger,
+            )
             tally = recount(store, ledger, redo, checkpoints=assignment.design.checkpoints)
             _forget_impossible_timings(live, tally)
             yield store, ledger, redo, tally

@@ -32,7 +32,7 @@ ANEW = "what is to be run is not known any more: run it anew, in another directo
 RUN_FILE_BYTES = 1 << 20  # at the most: a hundred thousand seeds
 PAGE_BYTES = 4096
 WAL_BYTES = 16 << 20  # more than a lane's WAL has been seen to take
-JOB_ROW_BYTES = 48  # a job's row, its place in the queue's index, and half a page's slack
+JOB_ROW_BYTES = 49  # a job's byte on the board, its row, its place in the queue's index, and half a page's slack
 CHECKPOINT_ROW_BYTES = 20  # a checkpoint's row without its output
 
 

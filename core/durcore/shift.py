@@ -24,7 +24,7 @@ from durcore.scenario import Scenario
 from durcore.store import Store
 from durcore.worker import Redo, Worker, recover, unwind
 
-STORE, LEDGER, LIVE = "store.db", "ledger", "live"
+STORE, LEDGER, LIVE, BOARD = "store.db", "ledger", "live", "board"
 SLICE = 32  # calls between two looks at the clock
 MOMENT_S = 0.01  # an advance lasts no longer than this and one slice, however slow the writes are
 
@@ -47,6 +47,11 @@ class Assignment:
     def ledger(self) -> Path:
         """Its ledger's file."""
         return self.directory / LEDGER
+
+    @property
+    def board(self) -> Path:
+        """The file that shows where each of its jobs stands."""
+        return self.directory / BOARD
 
     @property
     def live(self) -> Path:
@@ -82,12 +87,13 @@ class Shift:
         assignment: Assignment,
         ledger: Ledger,
         writes: LatencyHistogram,
+        board: memoryview,
         tally: Tally | None,
         die: Callable[[], NoReturn] = unwind,
     ) -> None:
         self._path = assignment.store
         self._store = assignment.reopen_store()
-        worker = worker_on(assignment, self._store, ledger, writes, tally or Tally(), die)
+        worker = worker_on(assignment, self._store, ledger, writes, board, tally or Tally(), die)
         with explained(self._path):
             redo = recover(worker, self._store, ledger)
             if tally is None:
@@ -126,6 +132,7 @@ def worker_on(
     store: Store,
     ledger: Ledger,
     writes: LatencyHistogram,
+    board: memoryview,
     tally: Tally,
     die: Callable[[], NoReturn] = unwind,
 ) -> Worker:
@@ -138,6 +145,7 @@ def worker_on(
         ledger=ledger,
         tally=tally,
         writes=writes,
+        board=board,
         output=bytes(scenario.output_bytes),
         die=die,
     )

@@ -52,11 +52,16 @@ class Supervisor:
     """
 
     def __init__(
-        self, assignment: Assignment, ledger: Ledger, writes: LatencyHistogram, tally: Tally, workers_killed: int
+        self,
+        assignment: Assignment,
+        ledger: Ledger,
+        writes: LatencyHistogram,
+        board: memoryview,
+        tally: Tally,
+        workers_killed: int,
     ) -> None:
         self._assignment = assignment
-        self._ledger = ledger
-        self._writes = writes
+        self._open = (ledger, writes, board)  # what a worker inherits
         self._mute_lives = 0
         self._pid = 0
         self.tally = tally
@@ -127,14 +132,19 @@ class Supervisor:
         if self._pid == 0:
             self._channel.close()
             self._lines.close()
-            _live(self._assignment, self._ledger, self._writes, tally, there)
+            _live(self._assignment, *self._open, tally, there)
         there.close()
         if self._hear() is None:
             self._replace(None)
 
 
 def _live(
-    assignment: Assignment, ledger: Ledger, writes: LatencyHistogram, tally: Tally | None, channel: socket.socket
+    assignment: Assignment,
+    ledger: Ledger,
+    writes: LatencyHistogram,
+    board: memoryview,
+    tally: Tally | None,
+    channel: socket.socket,
 ) -> NoReturn:
     """A worker's life, in a process of its own. It never returns: what stands above it on the stack is its parent's."""
     code = 0
@@ -148,7 +158,7 @@ def _live(
         raise AssertionError("a process outlived SIGKILL")
 
     try:
-        with Shift(assignment, ledger, writes, tally, die) as shift, channel.makefile("rb") as lines:
+        with Shift(assignment, ledger, writes, board, tally, die) as shift, channel.makefile("rb") as lines:
             say(Report(tally=shift.tally, more=shift.more))
             for line in lines:  # until its supervisor is gone
                 shift.advance(int(line))
@@ -168,7 +178,13 @@ def death(assignment: Assignment, code: int) -> LaneFailed:
     """What to say of a lane's process that ended with `code` (negative: by that signal) and without a word."""
     if code == -signal.SIGBUS:
         whole = ledger_bytes(assignment.scenario.jobs, assignment.scenario.steps)
-        for path, size in ((assignment.ledger, whole), (assignment.live, FILE_BYTES), (assignment.shm, SHM_BYTES)):
+        mapped = {
+            assignment.ledger: whole,
+            assignment.live: FILE_BYTES,
+            assignment.board: assignment.scenario.jobs,
+            assignment.shm: SHM_BYTES,
+        }
+        for path, size in mapped.items():
             if path.exists() and path.stat().st_size < size:
                 # The others are made anew by whoever goes on.
                 kind = LaneDamaged if path == assignment.ledger else LaneFailed

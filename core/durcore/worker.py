@@ -24,6 +24,9 @@ from durcore.runner import Attempt, RecordKey, Request, Save, SendEmail, deliver
 from durcore.scenario import CrashPoint
 from durcore.store import Claim, Store
 
+# Where a job stands, as a byte: the steps that it has behind it, 0 to 100, or how it ended; and a bit beside either.
+FINISHED, MISSING, LOST, DEAD_LETTERED, DUPLICATED = 101, 102, 103, 104, 128
+
 
 class _WorkersStore(Protocol):
     """What a worker at work asks of a store; `Store` says what each does."""
@@ -70,6 +73,8 @@ def unwind() -> NoReturn:
 class Worker:
     """One worker of one lane, over an open store and ledger. `output` is what every checkpoint stores.
 
+    `board` has a byte a job, where it writes down for whoever watches where that job stands.
+
     `die` ends a worker whose crash was drawn; it may raise Crash, or kill the process.
     """
 
@@ -79,6 +84,7 @@ class Worker:
     ledger: _WorkersLedger
     tally: Tally
     writes: LatencyHistogram
+    board: memoryview
     output: bytes
     die: Callable[[], NoReturn] = unwind
 
@@ -127,6 +133,7 @@ class Worker:
                         dying = self._crash_point(job, request.step, n)
                     elif answer and not checkpoints:
                         tally.open_steps += 1
+                        self._stands(job, request.step)
                 elif kind is Save:
                     if dying == "after-work":
                         self._crash()
@@ -165,11 +172,16 @@ class Worker:
         self.writes.record(perf_counter_ns() - start)
         self.tally.checkpoint_writes += 1
         self.tally.open_steps += 1
+        self._stands(job, step)
 
     def _send_email(self, job: int) -> None:
         self.tally.emails_delivered += 1
         if self.ledger.deliver_email(job) == 2:
             self.tally.duplicate_email_jobs += 1
+            self.board[job - 1] |= DUPLICATED
+
+    def _stands(self, job: int, state: int) -> None:
+        self.board[job - 1] = self.board[job - 1] & DUPLICATED | state
 
     def end(self, claim: Claim, *, completed: bool) -> None:
         """End a delivery: make the transition, then count it. A tally never runs ahead of its store."""
@@ -179,19 +191,24 @@ class Worker:
         if ending == "finished":
             self.store.finish(job)
             tally.finished += 1
-            if self.ledger.emails(job) == 0:
-                tally.missing_email_jobs += 1
+            missing = self.ledger.emails(job) == 0
+            tally.missing_email_jobs += missing
+            self._stands(job, MISSING if missing else FINISHED)
         elif ending == "redelivered":
             self.store.redeliver(job)
             tally.redeliveries += 1
+            if not self.policy.checkpoints:
+                self._stands(job, 0)
         elif ending == "lost":
             self.store.lose(job)
             tally.lost += 1
             tally.lost_job_calls += self.ledger.calls(job)
+            self._stands(job, LOST)
         else:
             self.store.dead_letter(job)
             tally.dead_lettered += 1
             tally.lost_job_calls += self.ledger.calls(job)
+            self._stands(job, DEAD_LETTERED)
         tally.open_steps -= behind
         self.ledger.clear_mark()
 

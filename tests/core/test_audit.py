@@ -47,7 +47,8 @@ def work(assignment: Assignment) -> Iterator[Ledger]:
     ledger = begin(assignment)
     writes = LatencyHistogram(memoryview(bytearray(WORDS * 8)).cast("Q"))
     hasty = replace(assignment, scenario=replace(assignment.scenario, synchronous="off"))
-    with Shift(hasty, ledger, writes, None) as shift:
+    board = memoryview(bytearray(assignment.scenario.jobs))
+    with Shift(hasty, ledger, writes, board, None) as shift:
         yield ledger
         while shift.more:
             shift.advance(1)

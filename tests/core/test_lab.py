@@ -691,6 +691,7 @@ def test_every_job_of_a_random_lab_ends_as_the_contract_says(
             ledger=ledger,
             tally=tally,
             writes=LatencyHistogram(memoryview(bytearray(WORDS * 8)).cast("Q")),
+            board=memoryview(bytearray(scenario.jobs)),
             output=bytes(scenario.output_bytes),
         )
         for calls_made, _ in enumerate(worker.work()):

@@ -219,6 +219,7 @@ def work_through(design: Design, scenario: Scenario, seed: int, directory: Path)
             ledger=ledger,
             tally=Tally(),
             writes=LatencyHistogram(memoryview(bytearray(8 * WORDS)).cast("Q")),
+            board=memoryview(bytearray(scenario.jobs)),
             output=b"",
         )
         for _ in worker.work():

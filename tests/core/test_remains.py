@@ -139,7 +139,7 @@ def test_a_strangers_trigger_is_refused_before_anything_is_written(assignment: A
 def worked(assignment: Assignment, live: LiveFigures) -> Iterator[tuple[Shift, Ledger]]:
     """Work a lane in this process; stop before each call, and at the end."""
     ledger = begun(assignment)
-    with Shift(assignment, ledger, live.writes, None) as shift:
+    with Shift(assignment, ledger, live.writes, memoryview(bytearray(assignment.scenario.jobs)), None) as shift:
         while shift.more:
             shift.advance(1)
             yield shift, ledger

@@ -142,7 +142,7 @@ def figures_of(lines: list[str]) -> dict[str, str]:
 
 
 async def test_lanes_stream_and_end_with_the_contracts_figures(opened: Open) -> None:
-    async with opened(Scenario(), size=(150, 15), calls_per_s=None) as durtui:
+    async with opened(Scenario(), size=(150, 16), calls_per_s=None) as durtui:
         seen = set()
 
         def done() -> bool:

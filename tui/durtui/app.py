@@ -21,6 +21,7 @@ from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
 from durtui.console import complain
 from durtui.hangup import insist, watch_terminal
+from durtui.screens.help import HelpScreen
 from durtui.screens.live import LiveScreen
 from durtui.session import Session
 from durtui.widgets.rail import DEFAULT_CALLS_PER_S
@@ -34,6 +35,7 @@ class DurtuiApp(App[None]):
     CSS_PATH = Path(__file__).with_name("durtui.tcss")  # whole, for subclasses in other folders
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", show=False),
+        Binding("question_mark", "explain", "Help", show=False),
         Binding("ctrl+c", "quit", "Quit", show=False, priority=True),  # Textual's own only shows a toast
     ]
 
@@ -55,6 +57,11 @@ class DurtuiApp(App[None]):
     def _end(self, code: int) -> None:
         insist(self._session.interrupt, code)
         self.exit(return_code=code)
+
+    def action_explain(self) -> None:
+        """Say what everything on the screen means."""
+        if isinstance(self.screen, LiveScreen):
+            self.push_screen(HelpScreen())
 
     def action_command_palette(self) -> None:
         """Show the palette."""

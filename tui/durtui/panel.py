@@ -17,10 +17,13 @@ from durcore.theory import Expectation
 from durtui.present import ODD, bar, compact, expectation, percent_done, write_times
 from durtui.view import LaneView, Phase
 
-Role = Literal["label", "value", "good", "bad", "bar", "rest", "error"]
+Role = Literal["label", "value", "good", "bad", "bar", "rest", "error", "wall"]
 Line = tuple[tuple[str, Role], ...]
 
 BLANK: Line = (("", "label"),)
+WALL: Line = (("", "wall"),)  # a line that the wall of jobs has for itself
+WALL_ROWS_LEAST = 2
+HUGE = ("lost", "duplicate_email_jobs")  # a presenter shows these, also where they are 0
 BIG_ROWS = 3
 BESIDE = 32  # cells from which a label stands beside its big digits, where it else stands above them
 LABEL_CELLS = 5  # what a label keeps beside a figure in full; with less room the figure is written short
@@ -43,8 +46,10 @@ class Row:
         return self.figure.endswith("_usd")
 
 
-def rows_shown(figures: Sequence[Figures], expected: Sequence[Expectation]) -> tuple[Row, ...]:
-    """The rows of all panels, the same in each so that the eye can go across.
+def rows_shown(
+    figures: Sequence[Figures], expected: Sequence[Expectation], *, presenting: bool = False
+) -> tuple[Row, ...]:
+    """The rows of all panels, the same in each so that the eye can go across; a presenter has three, or four.
 
     Where a job was lost or dead-lettered, or is expected to be, the stricter waste leads.
     """
@@ -66,6 +71,9 @@ def rows_shown(figures: Sequence[Figures], expected: Sequence[Expectation]) -> t
     rows.append(Row(label="wasted", figure="wasted_cost_usd", lead=True))
     rows.append(Row(label="  calls", figure="wasted_calls"))
     rows.append(Row(label="calls made", short="made", figure="model_calls"))
+    if presenting:
+        money = next(row for row in rows if row.money)
+        return (*(row for row in rows if row.harm and (any_of(row.figure) or row.figure in HUGE)), money)
     return tuple(rows)
 
 
@@ -76,11 +84,15 @@ def panel(
     width: int,
     height: int,
     odd: Collection[str] = (),
+    wall_rows: int = 0,
+    *,
+    big_first: bool = False,
 ) -> list[Line]:
-    """A lane's panel in at most `height` lines of `width` cells: progress, figures, write latency.
+    """A lane's panel in at most `height` lines of `width` cells: progress, figures, the wall, write latency.
 
-    Room goes first to the expectations, all or none, then to big digits for as many leading rows as it does for, from
-    the first on. `odd` names the figures that are too far from their expectation.
+    Room goes first to the expectations, all or none; then to the wall, up to the `wall_rows` that it has a use for;
+    then to big digits for as many leading rows as it does for, from the first on. A presenter has them `big_first`,
+    before the wall. `odd` names the figures that are too far from their expectation.
     """
     if view.phase is Phase.FAILED:
         lines: list[Line] = [((line, "error"),) for line in textwrap.wrap(f"failed: {view.error}", max(width, 1))]
@@ -94,6 +106,10 @@ def panel(
     grown = BIG_ROWS - 1 if beside else BIG_ROWS  # how many lines more a row takes in big digits
     if expecting and beside:
         grown -= 1  # its expectation finds room below its label
+    kept = min(grown * leads, max(spare - WALL_ROWS_LEAST, 0)) if big_first else 0
+    walled = min(wall_rows, spare - kept)
+    walled = walled if walled >= WALL_ROWS_LEAST else 0
+    spare -= walled
     groups = [[_progress_line(view, width)]]
     for row in rows:
         hint = _expected(row, expected, width, odd) if expecting and row.lead else None
@@ -104,6 +120,8 @@ def panel(
             groups.append(_big(row, view.figures, width, hint))
         else:
             groups.append([_small(row, view.figures, width), *([hint] if hint else [])])
+    if walled:
+        groups.append([WALL] * walled)
     groups.append(store)
     gap = [BLANK] if spare >= len(groups) - 1 else []
     return [line for group in groups for line in (*group, *gap)][:height]

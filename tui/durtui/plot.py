@@ -61,14 +61,14 @@ def bounds(curves: Sequence[Curve]) -> tuple[float, float]:
 def plot(curves: Sequence[Curve], width: int, height: int, marker: float) -> list[list[Cell]]:
     """`height` rows of `width` cells: the curves, the bands of one deviation around them, and a line at x = `marker`.
 
-    All curves share their first and last x. Where curves meet in one cell the last one's colour stands: dashes are seen
-    over a solid line.
+    All curves share their first x, and each is drawn up to its own last. Where curves meet in one cell the last one's
+    colour stands: dashes are seen over a solid line.
     """
     if width < 1 or height < 1:
         return []
     low, high = bounds(curves)
     rows, columns = height * DOTS_DOWN, width * DOTS_ACROSS
-    first, last = curves[0].xs[0], curves[0].xs[-1]
+    first, last = curves[0].xs[0], max(curve.xs[-1] for curve in curves)
     xs = [first + (last - first) * dot / max(columns - 1, 1) for dot in range(columns)]
 
     def row_of(value: float) -> int:
@@ -77,7 +77,7 @@ def plot(curves: Sequence[Curve], width: int, height: int, marker: float) -> lis
     dots: list[dict[tuple[int, int], int]] = []  # by curve: the bits of each cell
     for index, curve in enumerate(curves):
         dots.append({})
-        heights = [row_of(curve.at(x)[0]) for x in xs]
+        heights = [row_of(curve.at(x)[0]) for x in xs if x <= curve.xs[-1]]
         for dot, (before, here) in enumerate(pairwise([heights[0], *heights])):
             if dash(index, dot):
                 for row in _between(before, here):
@@ -118,6 +118,8 @@ def _fill_bands(grid: list[list[Cell]], curves: Sequence[Curve], xs: Sequence[fl
     for column, x in enumerate(xs):
         for index, curve in enumerate(curves):
             mean, deviation = curve.at(x)
+            if x > curve.xs[-1]:
+                continue
             for row in range(height) if deviation >= least else ():
                 middle = high - (row + 0.5) / height * (high - low)
                 if abs(middle - mean) <= deviation and grid[row][column] is EMPTY:

@@ -11,6 +11,7 @@ from durcore.rundir import WAL_BYTES
 from durcore.scenario import Scenario
 from durcore.theory import Judgement, Moment
 from durtui.view import LaneView, Phase
+from durtui.wall import shades_of, told
 
 UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 ODD = "‼"  # marks what is too far from what it should be
@@ -108,12 +109,14 @@ def write_times(latency: Latency | None, width: int) -> str:
     return next((form for form in forms if len(form) <= width), "")
 
 
-def lane_status(view: LaneView) -> str:
-    """A lane's phase, and the size of its store's write-ahead log, marked where it is larger than it should grow."""
-    if not view.wal_bytes:
-        return view.phase.value
+def lane_status(view: LaneView, width: int) -> str:
+    """A lane's phase, and where there is room the size of its store's write-ahead log.
+
+    The log is marked where it is larger than it should grow.
+    """
     mark = f" {ODD}" if view.wal_bytes > WAL_BYTES else ""
-    return f"log {view.wal_bytes / 2**20:.1f} MiB{mark} · {view.phase.value}"
+    full = f"log {view.wal_bytes / 2**20:.1f} MiB{mark} · {view.phase.value}"
+    return full if view.wal_bytes and len(full) <= width else f"{view.phase.value}{mark}"
 
 
 def speed(calls_per_s: float | None) -> str:
@@ -138,6 +141,40 @@ def status(views: Sequence[LaneView]) -> str:
     order = list(Phase)
     phase = min((view.phase for view in views), key=order.index)
     return f"{phase.value} {done}"
+
+
+def verdict(views: Sequence[LaneView]) -> str:
+    """Which designs have had no failure that a customer sees, by what the ledger shows so far.
+
+    A dead-lettered job is such a failure until a person resumes it.
+    """
+    if not any(view.figures.model_calls for view in views):
+        return ""
+    so_far = "" if all(view.phase is Phase.DONE for view in views) else " so far"
+    good = [view.design.title for view in views if not failures(view)]
+    if not good:
+        return f"Every design has had customer-visible failures{so_far}."
+    if len(good) == len(views):
+        return f"No design has had a customer-visible failure{so_far}."
+    names = " and ".join([", ".join(good[:-1]), good[-1]] if len(good) > 1 else good)
+    return f"Only {names} {'has' if len(good) == 1 else 'have'} had no customer-visible failure{so_far}."
+
+
+def pointed_at(views: Sequence[LaneView], first: int, last: int) -> str:
+    """Where the jobs that a cell of the wall stands for are, in each design: the worst of several."""
+    lanes = []
+    for view in views:
+        shades = shades_of(view.steps)
+        worst = max(view.board[first - 1 : last], key=shades.__getitem__, default=None)
+        lanes.append(f"{view.design.short}: {'not begun' if worst is None else told(worst, view.steps)}")
+    who = f"job {first:,}" if first == last else f"jobs {first:,} to {last:,}, the worst"
+    return f"{who} · {' · '.join(lanes)}"
+
+
+def failures(view: LaneView) -> float:
+    """Jobs that were lost, parked, or ended with another number of emails than one; some may count twice."""
+    figures = view.figures
+    return figures.lost + figures.dead_lettered + figures.duplicate_email_jobs + figures.missing_email_jobs
 
 
 def compact_table(views: Sequence[LaneView], width: int, height: int) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Sequence
 
 from durcore.designs import Design
@@ -25,6 +27,10 @@ PHASES = {
     LaneState.COUNTING: Phase.COUNTING,
     LaneState.DONE: Phase.COUNTING,  # done only when its result has been read
 }
+
+
+BOARD_EVERY_S = 0.12
+BOARD_JOB_S = 5e-7  # half a second more for a million jobs
 
 
 class Session:
@@ -51,6 +57,7 @@ class Session:
         self._own = True
         self._lanes: list[LaneProcess] = []
         self._views: dict[str, LaneView] = {}  # of lanes that have ended: nothing about them changes any more
+        self._boards: dict[str, tuple[float, bytes]] = {}  # when it was read, and what it was
         self._retiring: list[threading.Thread] = []
 
     def start(self, scenario: Scenario) -> None:
@@ -182,16 +189,28 @@ class Session:
             error=error,
             workers_killed=progress.workers_killed if lane.scenario.crash_mode == "sigkill" else None,
             wal_bytes=lane.wal_bytes(),
+            steps=lane.scenario.steps,
+            board=self._board(lane),
         )
         if ended:
             self._views[name] = view
         return view
+
+    def _board(self, lane: LaneProcess) -> bytes:
+        """The board of a lane, read as often as the eye asks for; a large one less often than that."""
+        now, name = time.monotonic(), lane.design.name
+        read_at, board = self._boards.get(name, (-math.inf, b""))
+        if lane.running and now - read_at < BOARD_EVERY_S + BOARD_JOB_S * lane.scenario.jobs:
+            return board
+        self._boards[name] = (now, lane.board())
+        return self._boards[name][1]
 
     def _retire(self, *, keep: bool = False) -> None:
         """Let go of the present run. Its lanes end and its files go in the background: the next run need not wait."""
         lanes, self._lanes = self._lanes, []
         directory, self.directory = self.directory, None
         self._views.clear()
+        self._boards.clear()
         self._retiring = [thread for thread in self._retiring if thread.is_alive()]
         for lane in lanes:
             lane.close_input()

@@ -40,6 +40,8 @@ class LaneView:
     error: str
     workers_killed: int | None = None
     wal_bytes: int = 0
+    steps: int = 1  # of a job
+    board: bytes = b""  # a byte a job, as worker.py tells
 
     @property
     def share(self) -> float:

@@ -19,18 +19,23 @@ from durcore.errors import DurtuiError
 from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
 from durcore.theory import Expectation, expect, judge
+from durtui.along import Chart
 from durtui.export import export
+from durtui.history import History
 from durtui.panel import rows_shown
-from durtui.present import arithmetic, compact_table, headline, odds_of
+from durtui.present import arithmetic, compact_table, headline, odds_of, pointed_at, verdict
 from durtui.session import Session
 from durtui.view import LaneView, Phase
 from durtui.widgets.lane_panel import LanePanel, Look
 from durtui.widgets.rail import Rail
 from durtui.widgets.steady import SteadyScreen
-from durtui.widgets.sweep_view import SweepView
+from durtui.widgets.sweep_view import ChartView, SweepView
 
 LOOKS_PER_S = 15
 ODD_BELOW = 1e-4  # a figure that fewer than one run in ten thousand would show is marked
+LOOKS_A_CURVE = 4  # the curves move at 4 Hz
+WASTE = Chart(title="wasted cost against calls made", money=True, moment=lambda e: (e.wasted_cost_usd.mean, 0.0))
+DARK, LIGHT = "textual-dark", "textual-light"
 REST_S = 0.3  # a scenario is run when its sliders have rested for this long
 
 
@@ -38,7 +43,7 @@ class LiveScreen(SteadyScreen):
     """The app's main screen over a session, which it starts and restarts."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-small"), (70, "-medium"), (110, "-wide")]  # noqa: RUF012  # as Screen has it
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (14, "-high")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (14, "-high"), (44, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "app.quit", "Quit"),  # first, so that a narrow footer shows it
         Binding("space", "pause", "Pause"),
@@ -49,6 +54,9 @@ class LiveScreen(SteadyScreen):
         Binding("e", "export", "Export"),
         Binding("w", "sweep", "Sweep"),
         Binding("s", "toggle_rail", "Sliders"),
+        Binding("p", "present", "Present"),
+        Binding("v", "curves", "Curves"),
+        Binding("l", "light", "Light or dark", show=False),
         Binding("c", "go_on", "Go on"),  # shown where a lane has failed
         Binding("x", "crash_mode", "Real SIGKILL", show=False),
         Binding("up", "app.focus_previous", show=False),
@@ -62,6 +70,9 @@ class LiveScreen(SteadyScreen):
         self._rest: Timer | None = None
         self._drawn_at: Size | None = None
         self._failed_before = False
+        self._pointed: tuple[int, int] | None = None
+        self._history = History()
+        self._looks = 0
         self._expected_of: tuple[Scenario, Mapping[str, Expectation]] | None = None
         # By design: the figures out of the ordinary, with their odds; empty where it was judged and has none.
         self._out_of_ordinary: dict[str, dict[str, float]] = {}
@@ -75,6 +86,8 @@ class LiveScreen(SteadyScreen):
                 yield LanePanel(design)
             yield Static(id="compact", markup=False)
             yield SweepView(self.session.designs, self._scenario)
+        yield ChartView(WASTE, marked=False, id="waste")
+        yield Static(id="verdict", markup=False)
         yield Static(id="arithmetic", markup=False)
         yield Footer()
 
@@ -85,6 +98,7 @@ class LiveScreen(SteadyScreen):
 
     def _start(self) -> None:
         self._out_of_ordinary.clear()
+        self._history.clear()
         try:
             self.session.start(self._scenario)
         except DurtuiError as error:
@@ -96,17 +110,27 @@ class LiveScreen(SteadyScreen):
     def _look(self) -> None:
         views = self.session.look()
         expected = self._expected()
-        rows = rows_shown([view.figures for view in views], list(expected.values()))
+        presenting = self.has_class("-presenting")
+        rows = rows_shown([view.figures for view in views], list(expected.values()), presenting=presenting)
+        wall_width = min((panel.content_size.width for panel in self.query(LanePanel)), default=0)
         for view in views:
             name = view.design.name
             odd = frozenset(self._out_of_ordinary.get(name, ()))
             self._judge(view)
-            look = Look(view=view, rows=rows, expected=expected[name], odd=odd)
+            look = Look(
+                view=view, rows=rows, expected=expected[name], odd=odd, wall_width=wall_width, presenting=presenting
+            )
             self.query_one(f"#lane-{name}", LanePanel).show(look)
         compact = self.query_one("#compact", Static)
         if compact.display:
             width, height = compact.content_size
             self._update(compact, "\n".join(compact_table(views, width, height)))
+        self._history.add(views)
+        self._looks += 1
+        if self._looks % LOOKS_A_CURVE == 0:
+            self._draw_curves()
+        line = verdict(views) if self._pointed is None else pointed_at(views, *self._pointed)
+        self._update(self.query_one("#verdict", Static), line)
         if self._failed_before is not self.session.failed:
             self._failed_before = self.session.failed
             self.refresh_bindings()
@@ -224,6 +248,32 @@ class LiveScreen(SteadyScreen):
         """Show the sliders where there was no room for them, or hide them where there was."""
         self.toggle_class("-rail-toggled")
         self.call_after_refresh(self._look)
+
+    @on(LanePanel.Pointed)
+    def _point(self, event: LanePanel.Pointed) -> None:
+        if event.jobs != self._pointed:
+            self._pointed = event.jobs
+            self._look()
+
+    def action_present(self) -> None:
+        """Huge figures and the wall, for the last row of a hall; or everything again."""
+        self.toggle_class("-presenting")
+        self.call_after_refresh(self._look)
+
+    def _draw_curves(self) -> None:
+        chart, curves = self.query_one("#waste", ChartView), self._history.curves()
+        most = max((curve.xs[-1] for curve in curves), default=0.0)
+        if chart.display and most > 0:
+            chart.show(curves, ("0", "now", f"{most:,.0f} calls"), most)
+
+    def action_curves(self) -> None:
+        """Show the curves of waste where there was no room for them, or hide them where there was."""
+        self.toggle_class("-curves-toggled")
+        self.call_after_refresh(self._draw_curves)
+
+    def action_light(self) -> None:
+        """A theme for a bright hall, or for a dark one."""
+        self.app.theme = LIGHT if self.app.current_theme.dark else DARK
 
     async def action_export(self) -> None:
         """Write the run down, as it is now; what was told before is not part of the picture."""

@@ -57,6 +57,23 @@ def value_text(name: str, value: Value) -> str:
     return f"${value:.4g}" if name == "cost_per_call_usd" else f"{value:,.0f}"
 
 
+class Tick(Checkbox):
+    """A check box that is told from an empty one without colour."""
+
+    def on_mount(self) -> None:
+        """Draw the mark that it begins with."""
+        self._mark()
+
+    def watch_value(self) -> None:
+        """Draw the mark, or none."""
+        self._mark()
+        super().watch_value()
+
+    def _mark(self) -> None:
+        self.BUTTON_INNER = "✓" if self.value else " "
+        self.refresh()
+
+
 class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
     """Sliders from top to bottom. Posts ScenarioChanged with a whole scenario, and SpeedChanged.
 
@@ -108,7 +125,7 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
                 tooltip=f"{PARAMETERS[name].meaning}. Arrows, drag, or type a number; double click: the default.",
                 id=name,
             )
-        yield Checkbox(
+        yield Tick(
             "Real SIGKILL",
             self.scenario.crash_mode == "sigkill",
             compact=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -39,8 +40,15 @@ class ChartView(Widget):
     }
     """
 
-    def __init__(self, chart: Chart) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        chart: Chart,
+        *,
+        marked: bool = True,
+        id: str | None = None,  # noqa: A002  # as every widget has it
+    ) -> None:
+        super().__init__(id=id)
+        self._marked = marked
         self._chart = chart
         self._curves: Sequence[Curve] = ()
         self._axis = ("", "", "")
@@ -59,7 +67,7 @@ class ChartView(Widget):
     def _redraw(self) -> None:
         if self._curves:
             width, height = self.content_size
-            self._grid = plot(self._curves, width, height - 2, self._now)
+            self._grid = plot(self._curves, width, height - 2, self._now if self._marked else math.inf)
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
