@@ -33,6 +33,7 @@ def _words(field: Field, group: str) -> Parameter:
         help=f"{field.meaning}{choices}{default}",
         group=group,
         metavar=METAVARS[field.kind],
+        completer=(lambda _context: field.choices) if field.choices else None,
         allow_leading_hyphen=True,
         show_default=False,
     )
@@ -52,6 +53,7 @@ Designs = Annotated[
     Parameter(
         name="--design",
         metavar="NAME",
+        completer=lambda _context: tuple(DESIGNS),
         help=f"a design to run, repeatable ({', '.join(DESIGNS)}) [default: all three]",
         group="Run",
         negative=(),
