@@ -25,7 +25,7 @@ REPLICATIONS = Field(
 METAVARS = {int: "N", float: "X", str: "NAME"}
 
 
-def _words(field: Field, group: str) -> Parameter:
+def flag_of(field: Field, group: str) -> Parameter:
     """A field as a flag. What was typed comes through as text, for Field.parse to give every source one voice."""
     default = "" if field.default is None else f" [default: {field.default}]"
     choices = f" ({', '.join(field.choices)})" if field.choices else ""
@@ -42,12 +42,12 @@ def _words(field: Field, group: str) -> Parameter:
 # The module's name is given since Cyclopts takes a class without one for a plain value.
 ScenarioFlags: Any = dataclasses.make_dataclass(
     "ScenarioFlags",
-    [(name, Annotated[str | None, _words(field, "Scenario")], None) for name, field in PARAMETERS.items()],
+    [(name, Annotated[str | None, flag_of(field, "Scenario")], None) for name, field in PARAMETERS.items()],
     namespace={"__module__": __name__},
 )
 ScenarioWords = Annotated[ScenarioFlags | None, Parameter(name="*")]
-Seed = Annotated[str | None, _words(SEED, "Run")]
-Replications = Annotated[str | None, _words(REPLICATIONS, "Run")]
+Seed = Annotated[str | None, flag_of(SEED, "Run")]
+Replications = Annotated[str | None, flag_of(REPLICATIONS, "Run")]
 Designs = Annotated[
     list[str] | None,
     Parameter(
