@@ -105,6 +105,18 @@ async def test_the_app_is_drawn_obeys_keys_and_is_quit_by_one(server: Serve, pro
     assert runs() == []
 
 
+async def test_a_page_draws_whatever_the_terminal_of_the_server_is_like(
+    server: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setenv("TERM", "dumb")
+    serving = server(*LONG)
+    async with aiohttp.ClientSession() as client:
+        tab = await open_tab(client, serving.url)
+        await tab.until(is_running(tab))
+        assert "╭" in "\n".join(tab.rows)
+
+
 @pytest.mark.parametrize("end", ["closed", "vanished"])
 async def test_a_session_ends_with_its_tab_and_its_run_goes(
     end: str, server: Serve, processes: Processes, runs: Runs

@@ -30,6 +30,17 @@ ROOM_WITHIN_S = 4.0  # a page that is loaded again comes before its first sessio
 HEARTBEAT_S = 15.0  # a tab that does not answer twice as long has gone without a word
 SIZE_MAX = 500  # columns and rows: what a page asks for is drawn, whatever it costs
 REMOTE_FONTS = re.compile(r'<link\b[^>]*"https://[^>]*>')  # a page of this machine asks no other for anything
+# A page that is opened gives its keys to nobody until something is clicked; a speaker should not have to know.
+# When the app has drawn: before, it would not be listening.
+FOCUS = """<script>
+  new MutationObserver((changes, watch) => {
+    if (document.body.classList.contains("-first-byte")) {
+      watch.disconnect();
+      document.querySelector(".xterm-helper-textarea").focus();
+    }
+  }).observe(document.body, {attributeFilter: ["class"]});
+</script>
+</body>"""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -133,7 +144,7 @@ class LabServer(Server):
             return web.Response(status=503, text=FULL)
         page = await super().handle_index(request)
         assert isinstance(page, web.Response)
-        page.text = REMOTE_FONTS.sub("", page.text or "")
+        page.text = REMOTE_FONTS.sub("", page.text or "").replace("</body>", FOCUS)
         return page
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
