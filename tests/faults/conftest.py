@@ -1,7 +1,10 @@
 """What the tests of faults share: a home that is nobody's own, and the processes and runs that are left there."""
 
 import os
+import re
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -43,6 +46,42 @@ def processes(state_home: Path) -> Callable[[], dict[int, str]]:
     if not PROC.exists():
         pytest.skip("tells a test's processes by /proc")
     return lambda: {pid: line for pid, line in processes_of(state_home).items() if pid != os.getpid()}
+
+
+class Server:
+    """`durtui serve` on a port of its own."""
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        command = str(Path(sys.executable).with_name("durtui"))
+        self.process = subprocess.Popen(
+            [command, "serve", "--port", "0", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert self.process.stdout is not None
+        said = self.process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", said)
+        assert found, said
+        self.url, self.port = found[0], int(found[1])
+
+    def close(self) -> None:
+        """End it, whatever has become of it."""
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def server() -> Iterator[Callable[..., Server]]:
+    """Opens `durtui serve` with the words given."""
+    opened: list[Server] = []
+
+    def open_(*words: str) -> Server:
+        opened.append(Server(words))
+        return opened[-1]
+
+    yield open_
+    for each in opened:
+        each.close()
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from durcore.scenario import PARAMETERS, SEED, Scenario
 from durcore.snapshot import SIZE_MAX, read_snapshot, theory_json, to_json, verify
 from durcore.sweep import parse_axis, sweep, sweep_csv, sweep_json
 from durcore.theory import expect
+from durtui import completion, doctor, manual, serve
 from durtui.console import complain, print_kept, print_result, print_sweep, print_theory, progress_bar
 from durtui.flags import (
     REPLICATIONS,
@@ -201,6 +202,10 @@ def verify_file(
         result = verify(data, on_progress)
     lanes = len(result.seeds) * len(result)
     print(f"{printable(file)}: every figure of {lanes} lanes is as the snapshot says")
+
+
+for tool in (doctor, completion, manual, serve):
+    tool.register(app)
 
 
 def _open_app(

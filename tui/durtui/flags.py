@@ -25,7 +25,7 @@ REPLICATIONS = Field(
 METAVARS = {int: "N", float: "X", str: "NAME"}
 
 
-def _words(field: Field, group: str) -> Parameter:
+def flag_of(field: Field, group: str) -> Parameter:
     """A field as a flag. What was typed comes through as text, for Field.parse to give every source one voice."""
     default = "" if field.default is None else f" [default: {field.default}]"
     choices = f" ({', '.join(field.choices)})" if field.choices else ""
@@ -33,6 +33,7 @@ def _words(field: Field, group: str) -> Parameter:
         help=f"{field.meaning}{choices}{default}",
         group=group,
         metavar=METAVARS[field.kind],
+        completer=(lambda _context: field.choices) if field.choices else None,
         allow_leading_hyphen=True,
         show_default=False,
     )
@@ -41,17 +42,18 @@ def _words(field: Field, group: str) -> Parameter:
 # The module's name is given since Cyclopts takes a class without one for a plain value.
 ScenarioFlags: Any = dataclasses.make_dataclass(
     "ScenarioFlags",
-    [(name, Annotated[str | None, _words(field, "Scenario")], None) for name, field in PARAMETERS.items()],
+    [(name, Annotated[str | None, flag_of(field, "Scenario")], None) for name, field in PARAMETERS.items()],
     namespace={"__module__": __name__},
 )
 ScenarioWords = Annotated[ScenarioFlags | None, Parameter(name="*")]
-Seed = Annotated[str | None, _words(SEED, "Run")]
-Replications = Annotated[str | None, _words(REPLICATIONS, "Run")]
+Seed = Annotated[str | None, flag_of(SEED, "Run")]
+Replications = Annotated[str | None, flag_of(REPLICATIONS, "Run")]
 Designs = Annotated[
     list[str] | None,
     Parameter(
         name="--design",
         metavar="NAME",
+        completer=lambda _context: tuple(DESIGNS),
         help=f"a design to run, repeatable ({', '.join(DESIGNS)}) [default: all three]",
         group="Run",
         negative=(),

@@ -4,6 +4,8 @@ A signal asks the app to exit, which restores the terminal. But a terminal that 
 sent its signal to nobody (nohup), and may leave the app's loop writing into nothing: so a thread of its own polls the
 terminal, and ends the process when it hangs up. And a terminal that has stalled takes no more output, on which an app
 that was asked to exit would wait: so it is given a little time, and then ended.
+
+In a browser the terminal is a pipe from the server. A killed server closes it, which is told as the same hang-up.
 """
 
 from __future__ import annotations

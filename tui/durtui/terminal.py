@@ -7,6 +7,13 @@ import locale
 import os
 import sys
 
+WEB_DRIVER = "textual.drivers.web_driver:WebDriver"
+
+
+def in_browser() -> bool:
+    """Whether `durtui serve` has opened us: a page draws what we write to a pipe, in UTF-8 and in colours."""
+    return os.environ.get("TEXTUAL_DRIVER") == WEB_DRIVER
+
 
 def why_headless() -> str | None:
     """Why there is no terminal to open the app on, or None where there is one.
@@ -14,6 +21,8 @@ def why_headless() -> str | None:
     All three streams count: Textual starts without a terminal on its input, fills a file with escapes and never ends;
     and a person who sends the output into a pipe wants text there.
     """
+    if in_browser():
+        return None
     for name, stream in (("input", sys.__stdin__), ("output", sys.__stdout__), ("error", sys.__stderr__)):
         if stream is None or stream.closed or not stream.isatty():
             return f"standard {name} is not a terminal"
@@ -24,5 +33,7 @@ def why_headless() -> str | None:
 
 def prints_unicode() -> bool:
     """Whether box drawings and µ can be printed, by the locale (Python may claim UTF-8 on its own) and by Python."""
+    if in_browser():
+        return True
     encodings = (locale.getencoding(), getattr(sys.stdout, "encoding", None) or "ascii")
     return all(codecs.lookup(encoding).name == "utf-8" for encoding in encodings)
