@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,14 +18,17 @@ from textual.theme import ThemeProvider
 
 from durcore.designs import Design, find_designs
 from durcore.lab import how_to_resume
+from durcore.presets import PRESETS, Preset
 from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
 from durtui.console import complain
 from durtui.hangup import insist, watch_terminal
 from durtui.screens.live import LiveScreen
 from durtui.session import Session
-from durtui.widgets.rail import DEFAULT_CALLS_PER_S
+from durtui.widgets.rail import DEFAULT_CALLS_PER_S, Rail
 from durtui.widgets.steady import Palette
+
+WATCH_FOR_S = 20  # how long a preset's sentence stands: the mission's lab takes about as long
 
 
 class DurtuiApp(App[None]):
@@ -70,8 +74,16 @@ class DurtuiApp(App[None]):
         return super().pop_screen() if len(self.screen_stack) > 1 else AwaitComplete()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Textual's commands without its screenshot, which overwrites silently: `e` exports."""
-        return (command for command in super().get_system_commands(screen) if command.title != "Screenshot")
+        """The presets, and Textual's commands without its screenshot, which overwrites silently: `e` exports."""
+        for preset in PRESETS.values():
+            yield SystemCommand(f"Preset: {preset.title}", preset.watch, partial(self.take_preset, preset))
+        yield from (command for command in super().get_system_commands(screen) if command.title != "Screenshot")
+
+    def take_preset(self, preset: Preset) -> None:
+        """Move the sliders to a preset, on which the lanes start anew, and say what to watch for."""
+        rail = self.screen_stack[0].query_one(Rail)
+        rail.take(preset.over(rail.scenario))
+        self.notify(preset.watch, title=preset.title, timeout=WATCH_FOR_S, markup=False)
 
     @classmethod
     def open(

@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from durcore.designs import DEFAULT_DESIGNS, DESIGNS, find_designs
 from durcore.errors import DurtuiError, Mistake, advised
 from durcore.lab import DEFAULT_SEEDS
+from durcore.presets import PRESETS
 from durcore.scenario import PARAMETERS, SEED, Scenario
 from durcore.scenario import Parameter as Field
 from durtui.settings import load_scenario
@@ -38,10 +39,22 @@ def _words(field: Field, group: str) -> Parameter:
     )
 
 
+PRESET = Parameter(
+    help=f"a scenario by name ({', '.join(PRESETS)}); flags, environment and settings file go before it",
+    group="Scenario",
+    metavar="NAME",
+    allow_leading_hyphen=True,
+    show_default=False,
+)
+
+# The preset stands among the scenario's flags: every command that takes a scenario takes it.
 # The module's name is given since Cyclopts takes a class without one for a plain value.
 ScenarioFlags: Any = dataclasses.make_dataclass(
     "ScenarioFlags",
-    [(name, Annotated[str | None, _words(field, "Scenario")], None) for name, field in PARAMETERS.items()],
+    [
+        ("preset", Annotated[str | None, PRESET], None),
+        *((name, Annotated[str | None, _words(field, "Scenario")], None) for name, field in PARAMETERS.items()),
+    ],
     namespace={"__module__": __name__},
 )
 ScenarioWords = Annotated[ScenarioFlags | None, Parameter(name="*")]
@@ -65,8 +78,9 @@ Output = Annotated[str | None, Parameter(metavar="FILE", group="Output", allow_l
 
 
 def read_scenario(flags: Any, config: Path | None) -> Scenario:
-    """The scenario that flags, environment and file give. Raises Mistake."""
-    return load_scenario({} if flags is None else dataclasses.asdict(flags), config)
+    """The scenario that flags, environment, file and preset give. Raises Mistake."""
+    words = {} if flags is None else dataclasses.asdict(flags)
+    return load_scenario(words, config, words.pop("preset", None))
 
 
 def read_whole(field: Field, text: str | None) -> int:

@@ -154,6 +154,17 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
         self.scenario = replace(self.scenario, crash_mode="sigkill" if event.value else "raise")
         self.post_message(self.ScenarioChanged(self.scenario, final=True))
 
+    def take(self, scenario: Scenario) -> None:
+        """Move every slider to a scenario that came from elsewhere, and post it as one that a person has set."""
+        self.scenario = scenario
+        for name in LABELS:
+            slider = self.query_one(f"#{name}", Slider)
+            slider.scale = _scale(name, scenario)
+            slider.value = scenario.resolved()[name]
+        with self.prevent(Checkbox.Changed):
+            self.query_one("#crash_mode", Checkbox).value = scenario.crash_mode == "sigkill"
+        self.post_message(self.ScenarioChanged(scenario, final=True))
+
     def toggle_crash_mode(self) -> None:
         """From crashes that unwind to workers that are killed, or back."""
         self.query_one("#crash_mode", Checkbox).toggle()
