@@ -51,8 +51,8 @@ MISSION = Preset(
 LONG_AGENT = Preset(
     name="long-agent",
     title="Long agent (20 steps)",
-    watch="With 20 steps for 10 whole-job retry loses 347 jobs for 75, while the waste of the checkpoint designs only"
-    " doubles.",
+    watch="With twice the steps whole-job retry loses 347 jobs where it lost 75, while the waste of the checkpoint"
+    " designs only doubles.",
     changes=(("steps", 20),),
 )
 EMAIL_LAST = Preset(

@@ -14,7 +14,6 @@ from textual.app import App, SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.theme import ThemeProvider
 
 from durcore.designs import Design, find_designs
 from durcore.lab import how_to_resume
@@ -25,6 +24,8 @@ from durtui.console import complain
 from durtui.hangup import insist, watch_terminal
 from durtui.screens.live import LiveScreen
 from durtui.session import Session
+from durtui.terminal import drop_empty_no_color
+from durtui.themes import THEMES, Themes
 from durtui.widgets.rail import DEFAULT_CALLS_PER_S, Rail
 from durtui.widgets.steady import Palette
 
@@ -42,7 +43,10 @@ class DurtuiApp(App[None]):
     ]
 
     def __init__(self, session: Session, scenario: Scenario) -> None:
+        drop_empty_no_color()
         super().__init__()
+        for theme in THEMES:
+            self.register_theme(theme)
         self._session = session
         self._scenario = scenario
 
@@ -67,7 +71,7 @@ class DurtuiApp(App[None]):
 
     def search_themes(self) -> None:
         """Show the themes."""
-        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+        self.push_screen(Palette(providers=[Themes], placeholder="Search for themes…"))
 
     def pop_screen(self) -> AwaitComplete:
         """Close the palette, once: a second escape may come before the first has taken it away."""

@@ -57,6 +57,15 @@ def value_text(name: str, value: Value) -> str:
     return f"${value:.4g}" if name == "cost_per_call_usd" else f"{value:,.0f}"
 
 
+class KillBox(Checkbox):
+    """A check box that tells by its mark whether it is set; Textual's own shows the mark always and colours it."""
+
+    @property
+    def BUTTON_INNER(self) -> str:  # type: ignore[override]  # noqa: N802  # textual's constant
+        """A mark for each of the two."""
+        return "X" if self.value else "-"
+
+
 class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
     """Sliders from top to bottom. Posts ScenarioChanged with a whole scenario, and SpeedChanged.
 
@@ -73,6 +82,8 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
         scrollbar-size-vertical: 1;
         & Slider { margin: 0; }
         & Checkbox { width: 1fr; background: transparent; }
+        & Checkbox > .toggle--button { color: $text-muted; }
+        & Checkbox.-on > .toggle--button { color: $text-success; }
     }
     """
 
@@ -108,7 +119,7 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
                 tooltip=f"{PARAMETERS[name].meaning}. Arrows, drag, or type a number; double click: the default.",
                 id=name,
             )
-        yield Checkbox(
+        yield KillBox(
             "Real SIGKILL",
             self.scenario.crash_mode == "sigkill",
             compact=True,
