@@ -29,6 +29,7 @@ from durtui.flags import (
     Config,
     Designs,
     Output,
+    Plain,
     Replications,
     ScenarioWords,
     Seed,
@@ -38,6 +39,7 @@ from durtui.flags import (
     read_whole,
     write_outputs,
 )
+from durtui.plain import as_plain
 from durtui.terminal import prints_unicode, why_headless
 
 Json = Annotated[Output, Parameter(help="write the snapshot to this file (- for standard output)")]
@@ -100,10 +102,11 @@ def run(
     json: Json = None,
     markdown: Markdown = None,
     csv: Csv = None,
+    plain: Plain = False,
 ) -> None:
     """Run the lab without the app and print its table."""
     chosen = read_scenario(scenario, config)
-    files = {"json": json, "markdown": markdown, "csv": csv}
+    files = {"json": json, "markdown": markdown, "csv": csv, **({"plain": "-"} if plain else {})}
     check_outputs(files)
     count = read_whole(REPLICATIONS, replications)
     _run(chosen, read_whole(SEED, seed), count, read_designs(design), run_dir, files)
@@ -128,9 +131,10 @@ def resume_run(
     json: Json = None,
     markdown: Markdown = None,
     csv: Csv = None,
+    plain: Plain = False,
 ) -> None:
     """Go on with a run that was interrupted, failed or killed, and end as `durtui run` does."""
-    files = {"json": json, "markdown": markdown, "csv": csv}
+    files = {"json": json, "markdown": markdown, "csv": csv, **({"plain": "-"} if plain else {})}
     check_outputs(files)
     if run_dir is None:
         print_kept(kept_runs())
@@ -247,7 +251,7 @@ def _run_and_tell(run: Callable[..., LabResult], label: str, files: Mapping[str,
     """Run, and tell the result before the run is removed: one that found no room can then be told again."""
     left: list[BrokenPipeError] = []
     with ExitStack() as bar:
-        on_progress = bar.enter_context(progress_bar(label))
+        on_progress = bar.enter_context(progress_bar(label, plain="plain" in files))
 
         def tell(result: LabResult) -> None:
             bar.close()
@@ -268,6 +272,7 @@ def _tell(result: LabResult, files: Mapping[str, str | None], run_dir: Path) -> 
         "json": lambda: to_json(result, run_dir).decode(),
         "markdown": lambda: as_markdown(result),
         "csv": lambda: as_csv(result),
+        "plain": lambda: as_plain(result),
     }
     if not write_outputs(files, texts):
         print_result(result)

@@ -74,6 +74,15 @@ Designs = Annotated[
 Config = Annotated[
     Path | None, Parameter(help="a settings file to read in place of durtui.toml", group="Run", show_default=False)
 ]
+Plain = Annotated[
+    bool,
+    Parameter(
+        help="print sentences instead of a table, for a screen reader: no colours, no boxes",
+        group="Output",
+        negative=(),
+        show_default=False,
+    ),
+]
 Output = Annotated[str | None, Parameter(metavar="FILE", group="Output", allow_leading_hyphen=True, show_default=False)]
 
 
