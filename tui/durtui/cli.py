@@ -28,12 +28,14 @@ from durtui.flags import (
     REPLICATIONS,
     Config,
     Designs,
+    Fresh,
     Output,
     Plain,
     Replications,
     ScenarioWords,
     Seed,
     check_outputs,
+    is_scenario_given,
     read_designs,
     read_scenario,
     read_whole,
@@ -67,6 +69,7 @@ def open_app(
     resume: Annotated[
         Path | None, Parameter(help="go on with the run in this directory", group="Run", show_default=False)
     ] = None,
+    fresh: Fresh = False,
 ) -> None:
     """Open the app on a scenario, or on a run to go on with. Without a terminal it does what `durtui run` does."""
     reason = why_headless()
@@ -77,7 +80,7 @@ def open_app(
             complain(f"{reason}: resuming without the app")
             resume_run(resume)
             return
-        sys.exit(_open_app(read_whole(SEED, seed) if seed else None, resumed=open_run(resume, complain)))
+        sys.exit(_open_app(read_whole(SEED, seed) if seed else None, resumed=open_run(resume, complain), fresh=fresh))
     chosen = read_scenario(scenario, config)
     first = read_whole(SEED, seed)
     designs = read_designs(design)
@@ -85,7 +88,7 @@ def open_app(
         complain(f"{reason}: running without the app")
         _run(chosen, first, len(DEFAULT_SEEDS), designs, None, {})
         return
-    sys.exit(_open_app(first, chosen, designs))
+    sys.exit(_open_app(first, chosen if fresh or is_scenario_given(scenario, config) else None, designs, fresh=fresh))
 
 
 @app.command
@@ -212,8 +215,9 @@ def _open_app(
     scenario: Scenario | None = None,
     designs: Sequence[Design | str] = (),
     resumed: RunDirectory | None = None,
+    fresh: bool = False,
 ) -> int:
-    """Open the app, on a scenario or on a run to go on with; return its exit code."""
+    """Open the app, on a scenario, the one that it kept, or a run to go on with; return its exit code."""
     if not prints_unicode():
         raise Mistake(
             "this locale cannot print the characters that the app draws; set LC_ALL=C.UTF-8, or use `durtui run`"
@@ -225,11 +229,10 @@ def _open_app(
         seed = resumed.seeds[0] if seed is None else seed
         if len(resumed.seeds) > 1:
             complain(f"the app goes on with seed {seed}; `durtui resume` with all {len(resumed.seeds)}")
-    assert scenario is not None
     assert seed is not None
     from durtui.app import DurtuiApp  # the app costs a quarter of a second that `durtui run` need not pay
 
-    return DurtuiApp.open(scenario, seed=seed, designs=designs, resumed=resumed)
+    return DurtuiApp.open(scenario, seed=seed, designs=designs, resumed=resumed, fresh=fresh)
 
 
 def _run(

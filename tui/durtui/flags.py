@@ -18,7 +18,7 @@ from durcore.lab import DEFAULT_SEEDS
 from durcore.presets import PRESETS
 from durcore.scenario import PARAMETERS, SEED, Scenario
 from durcore.scenario import Parameter as Field
-from durtui.settings import load_scenario
+from durtui.settings import asks_for_a_scenario, load_scenario
 
 REPLICATIONS = Field(
     name="replications", kind=int, default=len(DEFAULT_SEEDS), meaning="seeds to run", low=1, high=1000
@@ -74,6 +74,15 @@ Designs = Annotated[
 Config = Annotated[
     Path | None, Parameter(help="a settings file to read in place of durtui.toml", group="Run", show_default=False)
 ]
+Fresh = Annotated[
+    bool,
+    Parameter(
+        help="open the app as for the first time: what it kept of its last run is neither read nor written",
+        group="Run",
+        negative=(),
+        show_default=False,
+    ),
+]
 Plain = Annotated[
     bool,
     Parameter(
@@ -90,6 +99,12 @@ def read_scenario(flags: Any, config: Path | None) -> Scenario:
     """The scenario that flags, environment, file and preset give. Raises Mistake."""
     words = {} if flags is None else dataclasses.asdict(flags)
     return load_scenario(words, config, words.pop("preset", None))
+
+
+def is_scenario_given(flags: Any, config: Path | None) -> bool:
+    """Whether flags, environment, file or preset ask for a scenario, be it the default one. Raises Mistake."""
+    words = {} if flags is None else dataclasses.asdict(flags)
+    return asks_for_a_scenario(words, config, words.pop("preset", None))
 
 
 def read_whole(field: Field, text: str | None) -> int:

@@ -26,9 +26,18 @@ def load_scenario(flags: Mapping[str, str | None], config: Path | None, preset: 
     `flags` maps a parameter's name to what was typed, None where nothing was. `config` names a file; without it the
     first of ./durtui.toml and the user's own is read. Raises Mistake, naming field, value and rule.
     """
-    values = _from_file(config) | _from_environment(os.environ)
-    values |= {name: PARAMETERS[name].parse(text) for name, text in flags.items() if text is not None}
+    values = _given(flags, config)
     return Scenario.from_values(values if preset is None else find_preset(preset).under(values))
+
+
+def asks_for_a_scenario(flags: Mapping[str, str | None], config: Path | None, preset: str | None = None) -> bool:
+    """Whether any of these sources says anything about the scenario. Raises Mistake."""
+    return bool(_given(flags, config)) or config is not None or preset is not None
+
+
+def _given(flags: Mapping[str, str | None], config: Path | None) -> dict[str, Any]:
+    values = _from_file(config) | _from_environment(os.environ)
+    return values | {name: PARAMETERS[name].parse(text) for name, text in flags.items() if text is not None}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
