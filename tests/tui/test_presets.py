@@ -2,10 +2,12 @@
 
 import json
 import subprocess
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from textual.command import Command, CommandList, CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Checkbox
 
@@ -71,18 +73,34 @@ async def opened(scenario: Scenario) -> AsyncIterator[tuple[DurtuiApp, Pilot[Non
         session.close()
 
 
-async def choose(pilot: Pilot[None], words: str) -> None:
-    """What a person does: opens the palette, types, and takes the first that is offered."""
-    await pilot.press("ctrl+p", *["space" if key == " " else key for key in words])
-    await pilot.pause(0.5)
+async def until(pilot: Pilot[None], condition: Callable[[], object], within_s: float = 20.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "this did not come to pass"
+        await pilot.pause(0.02)
+
+
+def offered(app: DurtuiApp) -> list[str]:
+    """What the palette offers now."""
+    lists = app.screen.query(CommandList)
+    options = [lists.first().get_option_at_index(index) for index in range(lists.first().option_count)] if lists else []
+    return [option.hit.text or "" for option in options if isinstance(option, Command)]
+
+
+async def choose(app: DurtuiApp, pilot: Pilot[None], words: str, title: str) -> None:
+    """What a person does in an open palette: types until one thing is offered, and takes it."""
+    await until(pilot, lambda: len(offered(app)) > 1)
+    await pilot.press(*["space" if key == " " else key for key in words])
+    await until(pilot, lambda: offered(app) == [title])
     await pilot.press("down", "enter")
-    await pilot.pause(0.6)
+    await until(pilot, lambda: not isinstance(app.screen, CommandPalette))
 
 
 async def test_a_preset_of_the_palette_moves_the_sliders_restarts_the_lanes_and_says_what_to_watch_for() -> None:
     async with opened(Scenario(jobs=50, transient_rate=0.2)) as (app, pilot, session):
-        await choose(pilot, "long agent")
-        assert session.scenario == LONG_AGENT.scenario
+        await pilot.press("ctrl+p")
+        await choose(app, pilot, "long agent", f"Preset: {LONG_AGENT.title}")
+        await until(pilot, lambda: session.scenario == LONG_AGENT.scenario)
         shown = {slider.id: slider.value for slider in app.screen.query_one(Rail).query(Slider)}
         resolved = LONG_AGENT.scenario.resolved()
         assert {name: shown[name] for name in resolved if name in shown} == {
@@ -95,9 +113,7 @@ async def test_a_preset_of_the_palette_moves_the_sliders_restarts_the_lanes_and_
 async def test_a_preset_keeps_real_kills_where_they_were_asked_for(preset: Preset) -> None:
     async with opened(Scenario(jobs=50, crash_mode="sigkill", steps=40)) as (app, pilot, session):
         app.take_preset(preset)
-        await pilot.pause(0.6)
-        assert session.scenario.crash_mode == "sigkill"
-        assert session.scenario.effect_step == preset.scenario.effect_step
+        await until(pilot, lambda: session.scenario == preset.over(Scenario(crash_mode="sigkill")))
         assert app.screen.query_one(Checkbox).value is True
 
 

@@ -1,13 +1,15 @@
 """Themes: told apart by every eye, legible on a projector, offered first; an app without colours still tells."""
 
 import os
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import combinations
 from math import hypot
 
 import pytest
 from textual.color import Color, Lab, rgb_to_lab
+from textual.command import Command, CommandList, CommandPalette
 from textual.pilot import Pilot
 from textual.theme import Theme
 from textual.widgets import Checkbox
@@ -84,6 +86,22 @@ def test_every_text_stands_out_from_its_ground(theme: Theme, least: float) -> No
 # Without colours
 
 
+def offered(app: DurtuiApp) -> list[str]:
+    """What the palette offers now."""
+    lists = app.screen.query(CommandList)
+    options = [lists.first().get_option_at_index(index) for index in range(lists.first().option_count)] if lists else []
+    return [option.hit.text or "" for option in options if isinstance(option, Command)]
+
+
+async def choose(app: DurtuiApp, pilot: Pilot[None], words: str, title: str) -> None:
+    """What a person does in an open palette: types until one thing is offered, and takes it."""
+    await until(pilot, lambda: len(offered(app)) > 1)
+    await pilot.press(*["space" if key == " " else key for key in words])
+    await until(pilot, lambda: offered(app) == [title])
+    await pilot.press("down", "enter")
+    await until(pilot, lambda: not isinstance(app.screen, CommandPalette))
+
+
 @asynccontextmanager
 async def opened(scenario: Scenario) -> AsyncIterator[tuple[DurtuiApp, Pilot[None], Session]]:
     session = Session(find_designs(DEFAULT_DESIGNS), 7, None)
@@ -104,30 +122,40 @@ def test_an_empty_no_color_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> N
     assert os.environ["NO_COLOR"] == "0"
 
 
+async def until(pilot: Pilot[None], condition: Callable[[], object], within_s: float = 20.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "this did not come to pass"
+        await pilot.pause(0.02)
+
+
 @pytest.mark.parametrize(("value", "grey"), [("1", True), ("", False)], ids=["set", "empty"])
 async def test_no_color_makes_the_app_grey_and_an_empty_one_does_not(
     value: str, grey: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", value)
     async with opened(Scenario(jobs=50)) as (app, pilot, _):
-        await pilot.pause(0.2)
-        strips = app.screen._compositor.render_strips()
-        drawn = [s for strip in strips for s in strip.apply_filter(app._filters[-1], Color(0, 0, 0))]
-        used = {s.style.color.get_truecolor() for s in drawn if s.style and s.style.color and s.text.strip()}
-        assert all(len(set(colour)) == 1 for colour in used) is grey
+
+        def used() -> set[tuple[int, ...]]:
+            strips = app.screen._compositor.render_strips()
+            drawn = [s for strip in strips for s in strip.apply_filter(app._filters[-1], Color(0, 0, 0))]
+            return {s.style.color.get_truecolor() for s in drawn if s.style and s.style.color and s.text.strip()}
+
+        await until(pilot, lambda: len(used()) > 5)
+        assert all(len(set(colour)) == 1 for colour in used()) is grey
 
 
 async def test_without_colours_every_state_is_told_by_a_word_or_a_glyph(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened(Scenario(jobs=60, steps=4, transient_rate=0.3, crash_rate=0.1)) as (app, pilot, session):
-        while {view.phase for view in session.look()} != {Phase.DONE}:
-            await pilot.pause(0.05)
-        await pilot.pause(0.3)
-        strips = app.screen._compositor.render_strips()
-        text = "\n".join("".join(segment.text for segment in strip) for strip in strips)
-        for word in ("finished", "lost", "duplicates", "unproductive", "done", "100 %"):
-            assert word in text
-        await pilot.press("space")
+        await until(pilot, lambda: {view.phase for view in session.look()} == {Phase.DONE})
+        words = ("finished", "lost", "duplicates", "unproductive", "done", "100 %")
+
+        def text() -> str:
+            strips = app.screen._compositor.render_strips()
+            return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+        await until(pilot, lambda: all(word in text() for word in words))
         box = app.screen.query_one(Checkbox)
         assert "X" not in str(box.render())
         await pilot.press("x")
@@ -145,12 +173,9 @@ async def test_the_palette_offers_our_themes_first_and_takes_the_first() -> None
         assert "textual-dark" in names
         assert app.theme == "textual-dark"
         app.search_themes()
-        await pilot.pause(0.5)
+        await until(pilot, lambda: offered(app) == names)
         await pilot.press("down", "enter")
-        await pilot.pause(0.3)
-        assert app.theme in names
+        await until(pilot, lambda: not isinstance(app.screen, CommandPalette))
         app.search_themes()
-        await pilot.pause(0.5)
-        await pilot.press(*"projector", "down", "enter")
-        await pilot.pause(0.3)
-        assert app.theme == PROJECTOR.name
+        await choose(app, pilot, "projector", PROJECTOR.name)
+        await until(pilot, lambda: app.theme == PROJECTOR.name)

@@ -88,7 +88,7 @@ def open_app(
         complain(f"{reason}: running without the app")
         _run(chosen, first, len(DEFAULT_SEEDS), designs, None, {})
         return
-    sys.exit(_open_app(first, chosen if fresh or is_scenario_given(scenario, config) else None, designs, fresh=fresh))
+    sys.exit(_open_app(first, chosen if is_scenario_given(scenario, config) else None, designs, fresh=fresh))
 
 
 @app.command
