@@ -507,3 +507,25 @@ def test_a_lane_that_died_is_told_at_the_end_and_its_run_is_kept(terminal: Open,
     (kept,) = re.findall(r"a lane failed; the run is kept: `durtui resume (\S+)`", window.plain.replace("\n", ""))
     assert Path(kept, "run.json").exists()
     assert window.is_itself_again()
+
+
+# What is kept
+
+
+@pytest.mark.parametrize("how", ["q", "a signal", "a window that is closed"])
+def test_the_app_opens_on_the_scenario_that_it_was_left_on_however_it_was_left(
+    how: str, app: Open, terminal: Open, lanes: Lanes
+) -> None:
+    window = app("--steps", "4")
+    if how == "q":
+        window.press("q")
+    elif how == "a signal":
+        window.process.send_signal(signal.SIGTERM)
+    else:
+        window.vanish()
+    window.process.wait(10)
+    again = terminal()
+    again.until(lambda: len(lanes()) == 3 and "50,000" in again.screen)
+    assert any(re.search(r"Steps +4 ", row) for row in again.rows)
+    again.press("q")
+    again.ends_within(10)

@@ -201,3 +201,30 @@ def test_what_is_not_yet_built_is_refused_wherever_it_stands(monkeypatch: pytest
     assert "poison_rate(=0.2) is not yet built" in mistake({"poison_rate": "0.2"})
     monkeypatch.setenv("DURTUI_POISON_RATE", "0.1")
     assert "poison_rate(=0.1) is not yet built" in mistake()
+
+
+# Presets
+
+
+def test_a_preset_goes_before_the_default_and_behind_every_other_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    def steps(**flags: str) -> int:
+        return load_scenario(dict(flags), None, "long-agent").steps
+
+    assert steps() == 20
+    Path("durtui.toml").write_text("steps = 11")
+    assert steps() == 11
+    monkeypatch.setenv("DURTUI_STEPS", "12")
+    assert steps() == 12
+    assert steps(steps="13") == 13
+
+
+def test_a_preset_leaves_alone_what_it_does_not_name() -> None:
+    Path("durtui.toml").write_text("jobs = 11")
+    assert load_scenario({}, None, "long-agent") == Scenario(jobs=11, steps=20)
+
+
+def test_email_last_follows_the_steps_of_whichever_source() -> None:
+    Path("durtui.toml").write_text("steps = 4")
+    assert load_scenario({}, None, "email-last").effect_step == 4
+    assert load_scenario({"steps": "30"}, None, "email-last").effect_step == 30
+    assert load_scenario({"steps": "30", "email_step": "2"}, None, "email-last").effect_step == 2

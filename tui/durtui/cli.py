@@ -29,16 +29,20 @@ from durtui.flags import (
     REPLICATIONS,
     Config,
     Designs,
+    Fresh,
     Output,
+    Plain,
     Replications,
     ScenarioWords,
     Seed,
     check_outputs,
+    is_scenario_given,
     read_designs,
     read_scenario,
     read_whole,
     write_outputs,
 )
+from durtui.plain import as_plain
 from durtui.terminal import prints_unicode, why_headless
 
 Json = Annotated[Output, Parameter(help="write the snapshot to this file (- for standard output)")]
@@ -66,6 +70,7 @@ def open_app(
     resume: Annotated[
         Path | None, Parameter(help="go on with the run in this directory", group="Run", show_default=False)
     ] = None,
+    fresh: Fresh = False,
 ) -> None:
     """Open the app on a scenario, or on a run to go on with. Without a terminal it does what `durtui run` does."""
     reason = why_headless()
@@ -76,7 +81,7 @@ def open_app(
             complain(f"{reason}: resuming without the app")
             resume_run(resume)
             return
-        sys.exit(_open_app(read_whole(SEED, seed) if seed else None, resumed=open_run(resume, complain)))
+        sys.exit(_open_app(read_whole(SEED, seed) if seed else None, resumed=open_run(resume, complain), fresh=fresh))
     chosen = read_scenario(scenario, config)
     first = read_whole(SEED, seed)
     designs = read_designs(design)
@@ -84,7 +89,7 @@ def open_app(
         complain(f"{reason}: running without the app")
         _run(chosen, first, len(DEFAULT_SEEDS), designs, None, {})
         return
-    sys.exit(_open_app(first, chosen, designs))
+    sys.exit(_open_app(first, chosen if is_scenario_given(scenario, config) else None, designs, fresh=fresh))
 
 
 @app.command
@@ -101,10 +106,11 @@ def run(
     json: Json = None,
     markdown: Markdown = None,
     csv: Csv = None,
+    plain: Plain = False,
 ) -> None:
     """Run the lab without the app and print its table."""
     chosen = read_scenario(scenario, config)
-    files = {"json": json, "markdown": markdown, "csv": csv}
+    files = {"json": json, "markdown": markdown, "csv": csv, **({"plain": "-"} if plain else {})}
     check_outputs(files)
     count = read_whole(REPLICATIONS, replications)
     _run(chosen, read_whole(SEED, seed), count, read_designs(design), run_dir, files)
@@ -129,9 +135,10 @@ def resume_run(
     json: Json = None,
     markdown: Markdown = None,
     csv: Csv = None,
+    plain: Plain = False,
 ) -> None:
     """Go on with a run that was interrupted, failed or killed, and end as `durtui run` does."""
-    files = {"json": json, "markdown": markdown, "csv": csv}
+    files = {"json": json, "markdown": markdown, "csv": csv, **({"plain": "-"} if plain else {})}
     check_outputs(files)
     if run_dir is None:
         print_kept(kept_runs())
@@ -213,8 +220,9 @@ def _open_app(
     scenario: Scenario | None = None,
     designs: Sequence[Design | str] = (),
     resumed: RunDirectory | None = None,
+    fresh: bool = False,
 ) -> int:
-    """Open the app, on a scenario or on a run to go on with; return its exit code."""
+    """Open the app, on a scenario, the one that it kept, or a run to go on with; return its exit code."""
     if not prints_unicode():
         raise Mistake(
             "this locale cannot print the characters that the app draws; set LC_ALL=C.UTF-8, or use `durtui run`"
@@ -226,11 +234,10 @@ def _open_app(
         seed = resumed.seeds[0] if seed is None else seed
         if len(resumed.seeds) > 1:
             complain(f"the app goes on with seed {seed}; `durtui resume` with all {len(resumed.seeds)}")
-    assert scenario is not None
     assert seed is not None
     from durtui.app import DurtuiApp  # the app costs a quarter of a second that `durtui run` need not pay
 
-    return DurtuiApp.open(scenario, seed=seed, designs=designs, resumed=resumed)
+    return DurtuiApp.open(scenario, seed=seed, designs=designs, resumed=resumed, fresh=fresh)
 
 
 def _run(
@@ -252,7 +259,7 @@ def _run_and_tell(run: Callable[..., LabResult], label: str, files: Mapping[str,
     """Run, and tell the result before the run is removed: one that found no room can then be told again."""
     left: list[BrokenPipeError] = []
     with ExitStack() as bar:
-        on_progress = bar.enter_context(progress_bar(label))
+        on_progress = bar.enter_context(progress_bar(label, plain="plain" in files))
 
         def tell(result: LabResult) -> None:
             bar.close()
@@ -273,6 +280,7 @@ def _tell(result: LabResult, files: Mapping[str, str | None], run_dir: Path) -> 
         "json": lambda: to_json(result, run_dir).decode(),
         "markdown": lambda: as_markdown(result),
         "csv": lambda: as_csv(result),
+        "plain": lambda: as_plain(result),
     }
     if not write_outputs(files, texts):
         print_result(result)

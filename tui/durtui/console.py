@@ -38,16 +38,36 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def progress_bar(label: str, unit: str = "jobs") -> Iterator[Callable[[int, int], None]]:
-    """A bar with rate and time left on standard error; where that is no terminal, nothing."""
+def progress_bar(label: str, unit: str = "jobs", *, plain: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A bar with rate and time left on standard error, or where it is to be plain a line a quarter.
+
+    Where standard error is no terminal, nothing.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _done, _total: None
+        return
+    if plain:
+        yield _quarters(label, unit)
         return
     columns_ = (TextColumn(label), BarColumn(), MofNCompleteColumn(), _Rate(unit), TimeRemainingColumn())
     with Progress(*columns_, console=console, transient=True) as progress:
         task = progress.add_task(label, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _quarters(label: str, unit: str) -> Callable[[int, int], None]:
+    """Says on standard error how much is done, whenever another quarter is."""
+    told = 0
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        quarter = 4 * done // max(total, 1)
+        if quarter > told:
+            told = quarter
+            print(f"{label}: {25 * quarter} percent done, {done:,} of {total:,} {unit}", file=sys.stderr)
+
+    return tell
 
 
 def print_result(result: LabResult) -> None:

@@ -15,9 +15,10 @@ from cyclopts import Parameter
 from durcore.designs import DEFAULT_DESIGNS, DESIGNS, find_designs
 from durcore.errors import DurtuiError, Mistake, advised
 from durcore.lab import DEFAULT_SEEDS
+from durcore.presets import PRESETS
 from durcore.scenario import PARAMETERS, SEED, Scenario
 from durcore.scenario import Parameter as Field
-from durtui.settings import load_scenario
+from durtui.settings import asks_for_a_scenario, load_scenario
 
 REPLICATIONS = Field(
     name="replications", kind=int, default=len(DEFAULT_SEEDS), meaning="seeds to run", low=1, high=1000
@@ -39,10 +40,22 @@ def flag_of(field: Field, group: str) -> Parameter:
     )
 
 
+PRESET = Parameter(
+    help=f"a scenario by name ({', '.join(PRESETS)}); flags, environment and settings file go before it",
+    group="Scenario",
+    metavar="NAME",
+    allow_leading_hyphen=True,
+    show_default=False,
+)
+
+# The preset stands among the scenario's flags: every command that takes a scenario takes it.
 # The module's name is given since Cyclopts takes a class without one for a plain value.
 ScenarioFlags: Any = dataclasses.make_dataclass(
     "ScenarioFlags",
-    [(name, Annotated[str | None, flag_of(field, "Scenario")], None) for name, field in PARAMETERS.items()],
+    [
+        ("preset", Annotated[str | None, PRESET], None),
+        *((name, Annotated[str | None, flag_of(field, "Scenario")], None) for name, field in PARAMETERS.items()),
+    ],
     namespace={"__module__": __name__},
 )
 ScenarioWords = Annotated[ScenarioFlags | None, Parameter(name="*")]
@@ -63,12 +76,37 @@ Designs = Annotated[
 Config = Annotated[
     Path | None, Parameter(help="a settings file to read in place of durtui.toml", group="Run", show_default=False)
 ]
+Fresh = Annotated[
+    bool,
+    Parameter(
+        help="open the app as for the first time: what it kept of its last run is neither read nor written",
+        group="Run",
+        negative=(),
+        show_default=False,
+    ),
+]
+Plain = Annotated[
+    bool,
+    Parameter(
+        help="print sentences instead of a table, for a screen reader: no colours, no boxes",
+        group="Output",
+        negative=(),
+        show_default=False,
+    ),
+]
 Output = Annotated[str | None, Parameter(metavar="FILE", group="Output", allow_leading_hyphen=True, show_default=False)]
 
 
 def read_scenario(flags: Any, config: Path | None) -> Scenario:
-    """The scenario that flags, environment and file give. Raises Mistake."""
-    return load_scenario({} if flags is None else dataclasses.asdict(flags), config)
+    """The scenario that flags, environment, file and preset give. Raises Mistake."""
+    words = {} if flags is None else dataclasses.asdict(flags)
+    return load_scenario(words, config, words.pop("preset", None))
+
+
+def is_scenario_given(flags: Any, config: Path | None) -> bool:
+    """Whether flags, environment, file or preset ask for a scenario, be it the default one. Raises Mistake."""
+    words = {} if flags is None else dataclasses.asdict(flags)
+    return asks_for_a_scenario(words, config, words.pop("preset", None))
 
 
 def read_whole(field: Field, text: str | None) -> int:

@@ -1,5 +1,5 @@
 """Settings: where a scenario's values come from. A flag goes before the environment, that before a file, that before
-the default."""
+a preset, that before the default."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 from platformdirs import user_config_path
 
 from durcore.errors import InvalidScenario, Mistake, shown
+from durcore.presets import find_preset
 from durcore.scenario import PARAMETERS, Scenario
 
 FILE_NAME = "durtui.toml"
@@ -19,15 +20,24 @@ SIZE_MAX = 1 << 20  # what is longer is no settings file
 ENVIRONMENT_PREFIX = "DURTUI_"
 
 
-def load_scenario(flags: Mapping[str, str | None], config: Path | None) -> Scenario:
-    """The scenario that flags, environment and file give together.
+def load_scenario(flags: Mapping[str, str | None], config: Path | None, preset: str | None = None) -> Scenario:
+    """The scenario that flags, environment, file and the preset of this name give together.
 
     `flags` maps a parameter's name to what was typed, None where nothing was. `config` names a file; without it the
     first of ./durtui.toml and the user's own is read. Raises Mistake, naming field, value and rule.
     """
+    values = _given(flags, config)
+    return Scenario.from_values(values if preset is None else find_preset(preset).under(values))
+
+
+def asks_for_a_scenario(flags: Mapping[str, str | None], config: Path | None, preset: str | None = None) -> bool:
+    """Whether any of these sources says anything about the scenario. Raises Mistake."""
+    return bool(_given(flags, config)) or config is not None or preset is not None
+
+
+def _given(flags: Mapping[str, str | None], config: Path | None) -> dict[str, Any]:
     values = _from_file(config) | _from_environment(os.environ)
-    values |= {name: PARAMETERS[name].parse(text) for name, text in flags.items() if text is not None}
-    return Scenario.from_values(values)
+    return values | {name: PARAMETERS[name].parse(text) for name, text in flags.items() if text is not None}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether the app can open here: a terminal on every standard stream, and a locale that can print what it draws."""
+"""What the terminal is: whether the app can open on it, what can be printed on it, and whether it wants colours."""
 
 from __future__ import annotations
 
@@ -37,3 +37,9 @@ def prints_unicode() -> bool:
         return True
     encodings = (locale.getencoding(), getattr(sys.stdout, "encoding", None) or "ascii")
     return all(codecs.lookup(encoding).name == "utf-8" for encoding in encodings)
+
+
+def drop_empty_no_color() -> None:
+    """Take an empty NO_COLOR for one that is not set, as no-color.org has it; Textual would take it for a wish."""
+    if os.environ.get("NO_COLOR") == "":
+        del os.environ["NO_COLOR"]

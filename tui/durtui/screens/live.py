@@ -35,7 +35,7 @@ LOOKS_PER_S = 15
 ODD_BELOW = 1e-4  # a figure that fewer than one run in ten thousand would show is marked
 LOOKS_A_CURVE = 4  # the curves move at 4 Hz
 WASTE = Chart(title="wasted cost against calls made", money=True, moment=lambda e: (e.wasted_cost_usd.mean, 0.0))
-DARK, LIGHT = "textual-dark", "textual-light"
+DARK, LIGHT = "textual-dark", "projector-light"
 REST_S = 0.3  # a scenario is run when its sliders have rested for this long
 
 

@@ -57,21 +57,13 @@ def value_text(name: str, value: Value) -> str:
     return f"${value:.4g}" if name == "cost_per_call_usd" else f"{value:,.0f}"
 
 
-class Tick(Checkbox):
-    """A check box that is told from an empty one without colour."""
+class KillBox(Checkbox):
+    """A check box that tells by its mark whether it is set; Textual's own shows the mark always and colours it."""
 
-    def on_mount(self) -> None:
-        """Draw the mark that it begins with."""
-        self._mark()
-
-    def watch_value(self) -> None:
-        """Draw the mark, or none."""
-        self._mark()
-        super().watch_value()
-
-    def _mark(self) -> None:
-        self.BUTTON_INNER = "✓" if self.value else " "
-        self.refresh()
+    @property
+    def BUTTON_INNER(self) -> str:  # type: ignore[override]  # noqa: N802  # textual's constant
+        """A mark for each of the two."""
+        return "X" if self.value else "-"
 
 
 class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
@@ -90,6 +82,8 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
         scrollbar-size-vertical: 1;
         & Slider { margin: 0; }
         & Checkbox { width: 1fr; background: transparent; }
+        & Checkbox > .toggle--button { color: $text-muted; }
+        & Checkbox.-on > .toggle--button { color: $text-success; }
     }
     """
 
@@ -125,7 +119,7 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
                 tooltip=f"{PARAMETERS[name].meaning}. Arrows, drag, or type a number; double click: the default.",
                 id=name,
             )
-        yield Tick(
+        yield KillBox(
             "Real SIGKILL",
             self.scenario.crash_mode == "sigkill",
             compact=True,
@@ -170,6 +164,17 @@ class Rail(VerticalScroll, can_focus=False, inherit_bindings=False):
         event.stop()
         self.scenario = replace(self.scenario, crash_mode="sigkill" if event.value else "raise")
         self.post_message(self.ScenarioChanged(self.scenario, final=True))
+
+    def take(self, scenario: Scenario) -> None:
+        """Move every slider to a scenario that came from elsewhere, and post it as one that a person has set."""
+        self.scenario = scenario
+        for name in LABELS:
+            slider = self.query_one(f"#{name}", Slider)
+            slider.scale = _scale(name, scenario)
+            slider.value = scenario.resolved()[name]
+        with self.prevent(Checkbox.Changed):
+            self.query_one("#crash_mode", Checkbox).value = scenario.crash_mode == "sigkill"
+        self.post_message(self.ScenarioChanged(scenario, final=True))
 
     def toggle_crash_mode(self) -> None:
         """From crashes that unwind to workers that are killed, or back."""
