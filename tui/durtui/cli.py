@@ -16,6 +16,7 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from durcore.designs import Design
 from durcore.errors import DurtuiError, Mistake, advised, printable
+from durcore.interventions import Intervention
 from durcore.lab import DEFAULT_SEEDS, LabResult, open_run, resume_lab, run_lab
 from durcore.report import as_csv, as_markdown
 from durcore.rundir import RunDirectory, kept_runs
@@ -28,6 +29,7 @@ from durtui.flags import (
     REPLICATIONS,
     Config,
     Designs,
+    Interventions,
     Output,
     Replications,
     ScenarioWords,
@@ -93,6 +95,7 @@ def run(
     seed: Seed = None,
     replications: Replications = None,
     design: Designs = None,
+    intervention: Interventions = None,
     config: Config = None,
     run_dir: Annotated[
         Path | None, Parameter(help="keep the run in this new or empty directory", group="Run", show_default=False)
@@ -106,7 +109,8 @@ def run(
     files = {"json": json, "markdown": markdown, "csv": csv}
     check_outputs(files)
     count = read_whole(REPLICATIONS, replications)
-    _run(chosen, read_whole(SEED, seed), count, read_designs(design), run_dir, files)
+    made = [Intervention.parse(word) for word in intervention or ()]
+    _run(chosen, read_whole(SEED, seed), count, read_designs(design), run_dir, files, made)
 
 
 @app.command(name="resume")
@@ -235,11 +239,13 @@ def _run(
     designs: tuple[str, ...],
     run_dir: Path | None,
     files: Mapping[str, str | None],
+    made: Sequence[Intervention] = (),
 ) -> None:
     last = seed + replications - 1
     if last > SEED.high:
         raise Mistake(f"seed(={seed}) with replications(={replications}) must not pass {SEED.high:,}")
-    run = partial(run_lab, scenario, range(seed, seed + replications), designs, run_dir=run_dir)
+    seeds = range(seed, seed + replications)
+    run = partial(run_lab, scenario, seeds, designs, interventions=made, run_dir=run_dir)
     _run_and_tell(run, "running", files, run_dir or Path())
 
 

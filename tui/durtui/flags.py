@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from durcore.designs import DEFAULT_DESIGNS, DESIGNS, find_designs
 from durcore.errors import DurtuiError, Mistake, advised
+from durcore.interventions import KINDS
 from durcore.lab import DEFAULT_SEEDS
 from durcore.scenario import PARAMETERS, SEED, Scenario
 from durcore.scenario import Parameter as Field
@@ -53,6 +54,17 @@ Designs = Annotated[
         name="--design",
         metavar="NAME",
         help=f"a design to run, repeatable ({', '.join(DESIGNS)}) [default: all three]",
+        group="Run",
+        negative=(),
+        show_default=False,
+    ),
+]
+Interventions = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--intervention",
+        metavar="DESIGN:KIND:FIRST:COUNT",
+        help=f"what is done to a lane from its FIRST attempt on, repeatable (KIND: {', '.join(KINDS)})",
         group="Run",
         negative=(),
         show_default=False,
