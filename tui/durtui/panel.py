@@ -72,7 +72,7 @@ def rows_shown(figures: Sequence[Figures], expected: Sequence[Expectation]) -> t
 def panel(
     view: LaneView,
     rows: Sequence[Row],
-    expected: Expectation,
+    expected: Expectation | None,
     width: int,
     height: int,
     odd: Collection[str] = (),
@@ -80,7 +80,8 @@ def panel(
     """A lane's panel in at most `height` lines of `width` cells: progress, figures, write latency.
 
     Room goes first to the expectations, all or none, then to big digits for as many leading rows as it does for, from
-    the first on. `odd` names the figures that are too far from their expectation.
+    the first on. `odd` names the figures that are too far from their expectation; `expected` is None where theory does
+    not apply.
     """
     if view.phase is Phase.FAILED:
         lines: list[Line] = [((line, "error"),) for line in textwrap.wrap(f"failed: {view.error}", max(width, 1))]
@@ -89,14 +90,14 @@ def panel(
     leads = sum(row.lead for row in rows)
     store = _store_lines(view, width)
     spare = height - 1 - len(store) - len(rows)
-    expecting = spare >= leads
+    expecting = expected is not None and spare >= leads
     spare -= leads if expecting else 0
     grown = BIG_ROWS - 1 if beside else BIG_ROWS  # how many lines more a row takes in big digits
     if expecting and beside:
         grown -= 1  # its expectation finds room below its label
     groups = [[_progress_line(view, width)]]
     for row in rows:
-        hint = _expected(row, expected, width, odd) if expecting and row.lead else None
+        hint = _expected(row, expected, width, odd) if expected and expecting and row.lead else None
         if not row.lead:
             groups[-1].append(_minor(row, view.figures, expected, width, odd))
         elif spare >= grown:
@@ -161,13 +162,13 @@ def _small(row: Row, figures: Figures, width: int) -> Line:
     return ((f"{label[:room]:<{room}} ", "label"), (text, _role(row, figures)))
 
 
-def _minor(row: Row, figures: Figures, expected: Expectation, width: int, odd: Collection[str]) -> Line:
+def _minor(row: Row, figures: Figures, expected: Expectation | None, width: int, odd: Collection[str]) -> Line:
     """A row that does not lead: its expectation stands before the figure, where both and the label have room."""
     mark = f" {ODD}" if row.figure in odd else ""
     text, _ = _texts(row, figures)
     label = row.short if row.short and width < BESIDE else row.label
     room = width - len(label) - len(text) - len(mark) - 4
-    hint = expectation(getattr(expected, row.figure), money=row.money, width=room)
+    hint = "" if expected is None else expectation(getattr(expected, row.figure), money=row.money, width=room)
     if not hint.startswith("exp"):
         return _small(row, figures, width)
     role: Role = "bad" if mark else "label"

@@ -109,7 +109,14 @@ def write_times(latency: Latency | None, width: int) -> str:
 
 
 def lane_status(view: LaneView) -> str:
-    """A lane's phase, and the size of its store's write-ahead log, marked where it is larger than it should grow."""
+    """A lane's phase behind what matters most: its alert, interventions, or the size of its write-ahead log.
+
+    That is marked where it is larger than it should grow.
+    """
+    if view.alert_at is not None:
+        return f"{ODD} resume alert at {compact(view.alert_at)} · {view.phase.value}"
+    if view.interventions:
+        return f"intervened · {view.phase.value}"
     if not view.wal_bytes:
         return view.phase.value
     mark = f" {ODD}" if view.wal_bytes > WAL_BYTES else ""
@@ -124,7 +131,8 @@ def speed(calls_per_s: float | None) -> str:
 def headline(views: Sequence[LaneView], seed: int, calls_per_s: float | None) -> str:
     """What is going on, in one line."""
     state = status(views) if views else "nothing runs"
-    return f"seed {seed} · {state} · {speed(calls_per_s)}"
+    made = " · theory does not apply" if any(view.interventions for view in views) else ""
+    return f"seed {seed} · {state} · {speed(calls_per_s)}{made}"
 
 
 def status(views: Sequence[LaneView]) -> str:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from durcore.alert import ResumeAlert, redelivery_rate
 from durcore.designs import Design
 from durcore.errors import LaneFailed
 from durcore.figures import figures_of
+from durcore.interventions import Kind, applied
 from durcore.lab import LabResult, Replication, collect
-from durcore.lane import GoOn, Pause, SetSpeed, Step
+from durcore.lane import GoOn, Intervene, Pause, SetSpeed, Step
 from durcore.lanes import LaneProcess, end_all
 from durcore.live import LaneState
 from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
 from durcore.supervisor import check_can_fork
+from durcore.theory import expect
 from durtui.view import LaneView, Phase
 
 PHASES = {
@@ -50,6 +53,7 @@ class Session:
         self._resumed = resumed
         self._own = True
         self._lanes: list[LaneProcess] = []
+        self._alerts: dict[str, ResumeAlert] = {}
         self._views: dict[str, LaneView] = {}  # of lanes that have ended: nothing about them changes any more
         self._retiring: list[threading.Thread] = []
 
@@ -64,8 +68,11 @@ class Session:
         self._own = self._resumed is None
         self.directory = self._resumed or RunDirectory.create(None, scenario, self.designs, [self.seed])
         self._resumed = None
+        expected = expect(scenario, self.designs)
         try:
             for design in self.designs:
+                rate = redelivery_rate(scenario, design.policy(scenario))
+                self._alerts[design.name] = ResumeAlert(rate, expected[design.name].model_calls.mean)
                 self._lanes.append(self._lane(self.directory, design))
         except LaneFailed:
             self._retire()
@@ -103,6 +110,13 @@ class Session:
         for lane in self._lanes:
             lane.send(Step())
 
+    def intervene(self, kind: Kind) -> int:
+        """Kill the worker, deploy, or have an outage in every lane from its next call on; return how many that met."""
+        at_work = [lane for lane in self._lanes if self._look(lane).phase not in (Phase.DONE, Phase.FAILED)]
+        for lane in at_work:
+            lane.send(Intervene(kind))
+        return len(at_work)
+
     def set_speed(self, calls_per_s: float | None) -> None:
         """Set the calls a second of each lane, None for unlimited."""
         self.calls_per_s = calls_per_s
@@ -128,6 +142,7 @@ class Session:
                 checkpoint_write_us=view.latency,
                 elapsed_s=view.elapsed_s,
                 workers_killed=view.workers_killed or 0,
+                interventions=applied(view.interventions, int(view.figures.model_calls)),
             )
             for view in views
         }
@@ -156,21 +171,24 @@ class Session:
             return self._views[name]
         ended = not lane.running  # asked first: whatever it published before it ended is then seen
         progress = lane.progress()
-        phase, error = PHASES[progress.state], ""
+        phase, error, made = PHASES[progress.state], "", lane.interventions()
         tally, latency, elapsed_s = progress.tally, lane.latency(), progress.elapsed_s
         if phase is Phase.RUNNING and self.paused:
             phase = Phase.PAUSED
         if ended:
             try:
                 result = lane.result()
-                phase, tally, latency, elapsed_s = (
+                phase, tally, latency, elapsed_s, made = (
                     Phase.DONE,
                     result.tally,
                     result.checkpoint_write_us,
                     result.elapsed_s,
+                    result.interventions,
                 )
             except LaneFailed as failure:
                 phase, error = Phase.FAILED, str(failure)
+        alert = self._alerts[name]
+        alert.look(tally.model_calls, tally.redeliveries)
         view = LaneView(
             design=lane.design,
             phase=phase,
@@ -182,6 +200,8 @@ class Session:
             error=error,
             workers_killed=progress.workers_killed if lane.scenario.crash_mode == "sigkill" else None,
             wal_bytes=lane.wal_bytes(),
+            interventions=made,
+            alert_at=alert.struck_at,
         )
         if ended:
             self._views[name] = view

@@ -20,11 +20,14 @@ from durtui.view import LaneView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """All that a panel draws: a look at its lane, the rows of all panels, and what theory expects of the design."""
+    """All that a panel draws: a look at its lane, the rows of all panels, and what theory expects of the design.
+
+    It expects nothing, None, where somebody has intervened.
+    """
 
     view: LaneView
     rows: tuple[Row, ...]
-    expected: Expectation
+    expected: Expectation | None
     odd: frozenset[str] = frozenset()
 
 
