@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from typing import Self
 
 from durcore.designs import Policy
 from durcore.scenario import Scenario
@@ -27,8 +28,17 @@ def redelivery_rate(scenario: Scenario, policy: Policy) -> float:
     return min(c + t**m / sum(t**i for i in range(m)), 1.0)
 
 
+def most_calls(scenario: Scenario, policy: Policy) -> float:
+    """A bound on the attempts expected of a lane, near enough for a logarithm and cheaper than theory."""
+    survives = 1 - scenario.transient_rate - scenario.crash_rate
+    a_step: float = policy.deliveries * policy.tries
+    if policy.checkpoints and survives * a_step > 1:  # a step is tried until it is done
+        a_step = 1 / survives
+    return scenario.jobs * scenario.steps * a_step
+
+
 class ResumeAlert:
-    """Watches one lane of which about `calls` attempts are expected, `rate` of them to end in a redelivery.
+    """Watches one lane of which at most about `calls` attempts are expected, `rate` of them to end in a redelivery.
 
     With fewer redeliveries than a binomial law gives, which is so as each needs an attempt of its own, Chernoff's bound
     on that law holds the false alarms of a run below FALSE_ALARMS.
@@ -39,6 +49,11 @@ class ResumeAlert:
         self._needed = math.log(max(calls, GRID) / GRID / FALSE_ALARMS)
         self._looks: deque[tuple[int, int]] = deque()
         self.struck_at: int | None = None  # how many attempts there were when it last struck
+
+    @classmethod
+    def of(cls, scenario: Scenario, policy: Policy) -> Self:
+        """The alert of a lane."""
+        return cls(redelivery_rate(scenario, policy), most_calls(scenario, policy))
 
     def look(self, calls: int, redeliveries: int) -> bool:
         """Take note of a lane's counts; tell whether the attempts of late strike the alert.

@@ -11,8 +11,9 @@ import pytest
 from durcore.designs import DEFAULT_DESIGNS, find_designs
 from durcore.errors import DurtuiError
 from durcore.figures import Figures
-from durcore.interventions import COUNTS, KINDS, Kind, applied
+from durcore.interventions import COUNTS, KINDS, Intervention, Kind, applied
 from durcore.lab import run_lab
+from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
 from durtui.session import Session
 from durtui.view import LaneView, Phase
@@ -248,6 +249,18 @@ def test_what_is_done_to_every_lane_can_be_done_again_with_the_same_figures(sess
     again = run_lab(SMALL, (7,), interventions=result.interventions)
     assert [design.median for design in again.values()] == [design.median for design in result.values()]
     assert session.intervene(kind) == 0
+
+
+def test_a_run_that_was_begun_with_interventions_is_gone_on_with_under_them(state_home: Path) -> None:
+    made = [Intervention(name, "outage", 20, 30) for name in DEFAULT_DESIGNS]
+    due = run_lab(SMALL, (7,), interventions=made)
+    directory = RunDirectory.create(None, SMALL, find_designs(DEFAULT_DESIGNS), [7], made)
+    session = Session(find_designs(DEFAULT_DESIGNS), 7, None, directory)
+    session.start(SMALL)
+    wait_until(session, all_done)
+    assert list(session.result().interventions) == made
+    assert [view.figures for view in session.look()] == [design.median for design in due.values()]
+    session.close()
 
 
 def test_a_look_at_a_run_under_way_lists_what_has_met_an_attempt_so_far(session: Session) -> None:

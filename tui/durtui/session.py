@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from durcore.alert import ResumeAlert, redelivery_rate
+from durcore.alert import ResumeAlert
 from durcore.designs import Design
 from durcore.errors import LaneFailed
 from durcore.figures import figures_of
@@ -17,7 +17,6 @@ from durcore.live import LaneState
 from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
 from durcore.supervisor import check_can_fork
-from durcore.theory import expect
 from durtui.view import LaneView, Phase
 
 PHASES = {
@@ -68,11 +67,9 @@ class Session:
         self._own = self._resumed is None
         self.directory = self._resumed or RunDirectory.create(None, scenario, self.designs, [self.seed])
         self._resumed = None
-        expected = expect(scenario, self.designs)
         try:
             for design in self.designs:
-                rate = redelivery_rate(scenario, design.policy(scenario))
-                self._alerts[design.name] = ResumeAlert(rate, expected[design.name].model_calls.mean)
+                self._alerts[design.name] = ResumeAlert.of(scenario, design.policy(scenario))
                 self._lanes.append(self._lane(self.directory, design))
         except LaneFailed:
             self._retire()
@@ -95,6 +92,7 @@ class Session:
             self.seed,
             calls_per_s=self.calls_per_s,
             paused=self.paused,
+            interventions=directory.interventions,
         )
 
     def pause(self, paused: bool) -> None:
