@@ -114,7 +114,7 @@ def lane_status(view: LaneView) -> str:
     That is marked where it is larger than it should grow.
     """
     if view.alert_at is not None:
-        return f"{ODD} resume alert at {compact(view.alert_at)} · {view.phase.value}"
+        return f"{ODD} resume alert · {view.phase.value}"
     if view.interventions:
         return f"intervened · {view.phase.value}"
     if not view.wal_bytes:
