@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from durcore.errors import DurtuiError
+    from durcore.interventions import Intervention
     from durcore.job import Context, JobReport, run_job
     from durcore.lab import LabResult, resume_lab, run_lab
     from durcore.model import simulate
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Context",
     "DurtuiError",
+    "Intervention",
     "JobReport",
     "LabResult",
     "Scenario",
@@ -33,6 +35,7 @@ __all__ = [
 _HOMES = {
     "Context": "durcore.job",
     "DurtuiError": "durcore.errors",
+    "Intervention": "durcore.interventions",
     "JobReport": "durcore.job",
     "LabResult": "durcore.lab",
     "Scenario": "durcore.scenario",

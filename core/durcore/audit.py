@@ -1,22 +1,24 @@
 """Audit: hold what a lane has left on disk against the fault plan, job by job, and name what was written over.
 
 The same faults give the same books. So each job is worked again in memory, by the worker that a lane uses, for as many
-deliveries as the store says that it had; then store and ledger must say of it what this memory does.
+deliveries as the store says that it had; then store and ledger must say of it what this memory does. Where somebody has
+intervened, which goes by the order of the lane's attempts, it is the whole lane that is worked again (replay.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from durcore.errors import LedgerDamaged, StoreDamaged
-from durcore.faults import FaultPlan
+from durcore.errors import Damaged, LedgerDamaged, StoreDamaged
 from durcore.figures import Tally
 from durcore.latency import WORDS, LatencyHistogram
 from durcore.ledger import Ledger
-from durcore.shift import Assignment
+from durcore.replay import LaneMemory, Standstill, replay
+from durcore.shift import Assignment, worker_on
 from durcore.store import Claim, Store, Trace
 from durcore.worker import Redo, Worker
 
+OVER = "the file was written over"
 TELL_EVERY = 256  # jobs between two looks at whatever else there is to do
 
 
@@ -30,35 +32,83 @@ def audit(assignment: Assignment, store: Store, ledger: Ledger, redo: Redo | Non
         raise StoreDamaged(
             f"{assignment.store}: {wrong:,} checkpoints hold what no step gave them: it was written over"
         )
+    if assignment.interventions:
+        yield from _audit_in_order(assignment, store, ledger, redo)
+        return
+    if ledger.reach():
+        raise LedgerDamaged(f"{assignment.ledger} tells of a deploy, and nothing was done to this lane: {OVER}")
     unseen = store.count_checkpoints()
     memory = _Memory(scenario.steps, scenario.effect_step)
-    worker = Worker(
-        policy=assignment.design.policy(scenario),
-        plan=FaultPlan(scenario, assignment.seed),
-        store=memory,
-        ledger=memory,
-        tally=Tally(),
-        writes=LatencyHistogram(memoryview(bytearray(WORDS * 8)).cast("Q")),
-        board=memoryview(bytearray(scenario.jobs)),
-        output=b"",
-    )
+    writes = LatencyHistogram(memoryview(bytearray(WORDS * 8)).cast("Q"))
+    board = memoryview(bytearray(scenario.jobs))
+    worker = worker_on(assignment, memory, memory, writes, board, Tally())
     job = 0
     for job, trace in enumerate(store.traces(scenario.effect_step), start=1):
         memory.live_through(worker, job, trace.deliveries, redo)
         unseen -= trace.checkpoints
-        if trace != memory.trace():
-            raise StoreDamaged(f"{assignment.store}: {_difference(trace, memory.trace(), assignment.seed)}")
-        calls, emails = ledger.calls_of_steps(job).tolist(), ledger.emails(job)
-        if (calls, emails) != (memory.calls_of_steps, memory.emails_delivered):
-            raise LedgerDamaged(
-                f"{assignment.ledger}: job {job} has {sum(calls):,} calls and {emails:,} emails, and the faults of seed"
-                f" {assignment.seed} give it {sum(memory.calls_of_steps):,} and {memory.emails_delivered:,}"
-                " by now: the file was written over"
-            )
+        if damage := _damage(assignment, ledger, trace, memory.trace(), memory.calls_of_steps, memory.emails_delivered):
+            raise damage
         if job % TELL_EVERY == 0:
             yield job
-    if unseen or job != scenario.jobs:
-        raise StoreDamaged(f"{assignment.store}: {job:,} jobs of {scenario.jobs:,}, and {unseen:,} checkpoints of none")
+    _check_nothing_is_left(assignment, job, unseen)
+
+
+def _audit_in_order(assignment: Assignment, store: Store, ledger: Ledger, redo: Redo | None) -> Iterator[int]:
+    """As above, of a lane in which somebody has intervened. Memory grows with the jobs.
+
+    Where something was written over, it may be what says how far the lane has come. The replay is then stopped where
+    other things say that it is, and the one that the fewest jobs contradict tells what was written over.
+    """
+    traces = list(store.traces(assignment.scenario.effect_step))
+    calls = ledger.total_calls()
+    by_deliveries = Standstill(deliveries=sum(trace.deliveries for trace in traces))
+    stops = [Standstill(redo=redo) if redo else by_deliveries, by_deliveries]
+    stops += [Standstill(calls=calls, between=between) for between in (False, True)]
+    least: list[Damaged] | None = None
+    for until in stops:
+        memory = LaneMemory(assignment, until)
+        yield from replay(memory, assignment)
+        found = [
+            damage
+            for trace in traces
+            if trace.job <= assignment.scenario.jobs
+            and (
+                damage := _damage(
+                    *(assignment, ledger, trace, memory.trace(trace.job)),
+                    *(memory.calls_of_steps(trace.job), memory.emails(trace.job)),
+                )
+            )
+        ]
+        if not found and not memory.may_have_noted(ledger.began(), ledger.reach()):
+            found = [LedgerDamaged(f"{assignment.ledger} tells of other deliveries than its lane has begun: {OVER}")]
+        least = found if least is None or len(found) < len(least) else least
+        if not least:
+            break
+    if least:
+        raise least[0]
+    _check_nothing_is_left(assignment, len(traces), store.count_checkpoints() - sum(t.checkpoints for t in traces))
+
+
+def _check_nothing_is_left(assignment: Assignment, jobs: int, checkpoints: int) -> None:
+    due = assignment.scenario.jobs
+    if checkpoints or jobs != due:
+        raise StoreDamaged(f"{assignment.store}: {jobs:,} jobs of {due:,}, and {checkpoints:,} checkpoints of none")
+
+
+def _damage(
+    assignment: Assignment, ledger: Ledger, found: Trace, due: Trace, calls_due: list[int], emails_due: int
+) -> Damaged | None:
+    """What is wrong with what store and ledger say of a job, None where it is what is due."""
+    if found != due:
+        return StoreDamaged(f"{assignment.store}: {_difference(found, due, assignment.seed)}")
+    job = due.job
+    calls, emails = ledger.calls_of_steps(job).tolist(), ledger.emails(job)
+    if (calls, emails) == (calls_due, emails_due):
+        return None
+    return LedgerDamaged(
+        f"{assignment.ledger}: job {job} has {sum(calls):,} calls and {emails:,} emails, and the faults of seed"
+        f" {assignment.seed} give it {sum(calls_due):,} and {emails_due:,} by now: {OVER}"
+    )
 
 
 def _difference(found: Trace, due: Trace, seed: int) -> str:
@@ -67,7 +117,7 @@ def _difference(found: Trace, due: Trace, seed: int) -> str:
     )
     return (
         f"job {due.job} has {name} {here} after {due.deliveries} deliveries, and the faults of seed {seed} give it"
-        f" {there}: the file was written over"
+        f" {there}: {OVER}"
     )
 
 
@@ -159,6 +209,16 @@ class _Memory:
     def deliver_email(self, job: int) -> int:
         self.emails_delivered += 1
         return self.emails_delivered
+
+    def delivery_begins(self, ordinal: int) -> None: ...
+
+    def extend_reach(self, ordinal: int) -> None: ...
+
+    def began(self) -> int:
+        return 0
+
+    def reach(self) -> int:
+        return 0
 
     def mark_crashed(self) -> None: ...
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +11,10 @@ from dataclasses import dataclass, replace
 from durcore.designs import DEFAULT_DESIGNS, Design, find_designs
 from durcore.errors import Contradiction, LaneDamaged, Mistake, shown
 from durcore.figures import Figures, figures_of, median_figures
+from durcore.interventions import Intervention, check_interventions, ordered
 from durcore.lanes import LaneProcess, end_all
 from durcore.latency import Latency
-from durcore.rundir import RUN_FILE, RunDirectory
+from durcore.rundir import RUN_FILE, RunDirectory, clear_lane
 from durcore.scenario import Scenario, check_seed
 from durcore.supervisor import check_can_fork
 from durcore.theory import Expectation, Judgement, expect, judge
@@ -27,8 +27,8 @@ POLL_S = 0.01
 class Replication:
     """One design run once, with one seed. `checkpoint_write_us` is None for a design that writes none.
 
-    `judged` is how far each figure is off its expectation; None while the run is under way. `workers_killed` counts the
-    worker processes that a drawn crash has killed: none where crashes unwind.
+    `judged` is how far each figure is off its expectation; None while the run is under way, and where anybody has
+    intervened. `workers_killed` counts the worker processes that a crash has killed: none where crashes unwind.
     """
 
     seed: int
@@ -37,6 +37,7 @@ class Replication:
     elapsed_s: float
     workers_killed: int = 0
     judged: Mapping[str, Judgement] | None = None
+    interventions: tuple[Intervention, ...] = ()
 
     @property
     def z(self) -> dict[str, float | None] | None:
@@ -51,22 +52,26 @@ class Replication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignResult:
-    """A design's replications, by seed, the median of each figure over them, and what theory expects of one."""
+    """A design's replications, by seed, the median of each figure over them, and what theory expects of one.
+
+    It expects nothing, None, of a run in which anybody has intervened.
+    """
 
     design: Design
     median: Figures
-    expected: Expectation
+    expected: Expectation | None
     replications: tuple[Replication, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabResult(Mapping[str, DesignResult]):
-    """What a lab found: `result["whole-job"].median.finished`."""
+    """What a lab found: `result["whole-job"].median.finished`. `interventions` are those that came before the end."""
 
     scenario: Scenario
     seeds: tuple[int, ...]
     designs: tuple[DesignResult, ...]
     complete: bool = True  # False: a look at a run under way
+    interventions: tuple[Intervention, ...] = ()
 
     def __getitem__(self, name: str) -> DesignResult:
         for result in self.designs:
@@ -86,6 +91,7 @@ def run_lab(
     seeds: Sequence[int] = DEFAULT_SEEDS,
     designs: Iterable[str] = DEFAULT_DESIGNS,
     *,
+    interventions: Sequence[Intervention] = (),
     run_dir: str | os.PathLike[str] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     on_result: Callable[[LabResult], None] | None = None,
@@ -94,6 +100,7 @@ def run_lab(
 
     `on_progress` is told how many jobs have ended and how many there are in all, about ten times a second; `on_result`
     the result, before anything is removed: where it raises, the run is kept, and can be resumed to tell it again.
+    Each intervention is made in its design's lane of every seed; theory then knows nothing of the run.
     Without `run_dir` the run lives under the user's state directory and is removed when it has ended well; a note on
     the error names it when not. Raises Mistake for what cannot be run, LaneFailed for a lane that did not get
     to its end.
@@ -103,8 +110,9 @@ def run_lab(
     if not chosen:
         raise Mistake("a lab needs at least one design")
     check_seeds(seeds)
+    made = check_interventions(interventions, [design.name for design in chosen])
     check_can_fork(scenario)
-    return _run_to_its_end(RunDirectory.create(run_dir, scenario, chosen, seeds), on_progress, on_result)
+    return _run_to_its_end(RunDirectory.create(run_dir, scenario, chosen, seeds, made), on_progress, on_result)
 
 
 def resume_lab(
@@ -193,17 +201,20 @@ def collect(
 
     Raises Contradiction where a figure that is certain has another value: that is no bad luck.
     """
-    expected = expect(scenario, designs)
+    made = ordered(each for replication in replications.values() for each in replication.interventions)
+    expected = {} if made else expect(scenario, designs)
     results = []
     for design in designs:
         own = [replications[design.name, seed] for seed in seeds]
-        if complete:
+        if complete and not made:
             own = [_judged(scenario, design, replication, expected[design.name]) for replication in own]
         median = median_figures([replication.figures for replication in own])
         results.append(
-            DesignResult(design=design, median=median, expected=expected[design.name], replications=tuple(own))
+            DesignResult(design=design, median=median, expected=expected.get(design.name), replications=tuple(own))
         )
-    return LabResult(scenario=scenario, seeds=tuple(seeds), designs=tuple(results), complete=complete)
+    return LabResult(
+        scenario=scenario, seeds=tuple(seeds), designs=tuple(results), complete=complete, interventions=made
+    )
 
 
 def _judged(scenario: Scenario, design: Design, replication: Replication, expected: Expectation) -> Replication:
@@ -236,7 +247,8 @@ def _run_lanes(
         while waiting or under_way:
             while waiting and len(under_way) < cores:
                 design, seed = waiting.pop(0)
-                under_way.append(LaneProcess(directory.lane(design, seed), scenario, design, seed))
+                place = directory.lane(design, seed)
+                under_way.append(LaneProcess(place, scenario, design, seed, interventions=directory.interventions))
             for lane in [lane for lane in under_way if not lane.running]:
                 under_way.remove(lane)
                 try:
@@ -245,7 +257,7 @@ def _run_lanes(
                     if on_rerun is None:
                         raise
                     on_rerun(f"{damage}: it begins again from its seed")
-                    shutil.rmtree(lane.directory, ignore_errors=True)
+                    clear_lane(lane.directory, lane.design)
                     waiting.append((lane.design, lane.seed))
                 finally:
                     lane.end()
@@ -270,4 +282,5 @@ def _replication(lane: LaneProcess) -> Replication:
         checkpoint_write_us=result.checkpoint_write_us,
         elapsed_s=result.elapsed_s,
         workers_killed=result.workers_killed,
+        interventions=result.interventions,
     )

@@ -14,6 +14,7 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, perf_counter
 
@@ -26,6 +27,7 @@ from durcore.database import explained
 from durcore.designs import DESIGNS
 from durcore.errors import Contradiction, Damaged, DurtuiError, InUse, told
 from durcore.figures import Tally
+from durcore.interventions import Intervention, Kind, applied, pressed, read_interventions, write_interventions
 from durcore.ledger import Ledger
 from durcore.live import LaneState, LiveFigures
 from durcore.lock import Lock
@@ -47,7 +49,7 @@ FAILED, CLOSED, DAMAGED, BUSY = 1, 3, 4, 5  # how a lane ends that does not get 
 
 
 class Start(msgspec.Struct, frozen=True, tag="start", tag_field="do"):
-    """The first command: what to run, and where."""
+    """The first command: what to run, and where. `interventions`: what a run that is run again is to meet."""
 
     directory: str
     scenario: dict[str, int | float | str | None]
@@ -55,6 +57,7 @@ class Start(msgspec.Struct, frozen=True, tag="start", tag_field="do"):
     seed: int
     calls_per_s: float | None = None
     paused: bool = False
+    interventions: tuple[Intervention, ...] = ()
 
 
 class SetSpeed(msgspec.Struct, frozen=True, tag="speed", tag_field="do"):
@@ -77,7 +80,13 @@ class Step(msgspec.Struct, frozen=True, tag="step", tag_field="do"):
     calls: int = 1
 
 
-Command = Start | SetSpeed | Pause | GoOn | Step
+class Intervene(msgspec.Struct, frozen=True, tag="intervene", tag_field="do"):
+    """Kill the worker, deploy, or have an outage, from the next attempt on."""
+
+    kind: Kind
+
+
+Command = Start | SetSpeed | Pause | GoOn | Step | Intervene
 
 
 class InboxClosed(Exception):
@@ -124,8 +133,10 @@ class Lane:
             scenario=Scenario.from_values(start.scenario),
             design=DESIGNS[start.design],
             seed=start.seed,
+            interventions=read_interventions(Path(start.directory), start.design) or start.interventions,
         )
         self._board = make_board(self._assignment.board, self._assignment.scenario.jobs)
+        self._asked: list[Kind] = []
         self._pace = Pace(start.calls_per_s, paused=start.paused, now_s=monotonic())
         self._tally = Tally()
         self._queued = 0
@@ -140,6 +151,7 @@ class Lane:
         else:
             finished = False
             remains.clear_away()
+            self._keep(self._assignment.interventions)
             self._begin()
         if not finished:
             self._work()
@@ -158,6 +170,8 @@ class Lane:
                     self._pace.paused = False
                 case Step(calls):
                     self._pace.add_steps(calls)
+                case Intervene(kind):
+                    self._asked.append(kind)
                 case Start():
                     raise DurtuiError("a lane starts once")
 
@@ -207,6 +221,7 @@ class Lane:
         began = perf_counter() - self._elapsed_s
         published = looked = 0.0
         while crew.more:
+            self._intervene(crew)
             if calls := self._pace.due(monotonic()):
                 self._pace.give_back(calls - crew.advance(calls))
                 self._elapsed_s = perf_counter() - began
@@ -222,6 +237,19 @@ class Lane:
             if crew.more:
                 self.obey(self._inbox.poll(wait_s))
         self._tally, self._workers_killed = crew.tally, crew.workers_killed
+
+    def _intervene(self, crew: Shift | Supervisor) -> None:
+        """Have what was asked for happen from the next attempt on, once it is on the disk for whoever comes after."""
+        if self._asked:
+            made, design = self._assignment.interventions, self._assignment.design.name
+            self._keep(pressed(made, design, self._asked, crew.tally.model_calls + 1))
+            self._asked.clear()
+            crew.intervene(self._assignment.interventions)
+
+    def _keep(self, interventions: tuple[Intervention, ...]) -> None:
+        if interventions:
+            kept = write_interventions(self._assignment.directory, interventions)
+            self._assignment = replace(self._assignment, interventions=kept)
 
     def _finish(self) -> None:
         """Count what store and ledger hold, which must be what was streamed, and write it down."""
@@ -239,6 +267,7 @@ class Lane:
             checkpoint_write_us=self._live.latency(),
             elapsed_s=self._elapsed_s,
             workers_killed=self._workers_killed,
+            interventions=applied(assignment.interventions, counted.model_calls),
         )
         write_result(assignment, result)
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,8 +15,9 @@ import msgspec
 from durcore import lane as program
 from durcore.board import read_board
 from durcore.designs import Design
-from durcore.errors import LaneDamaged, LaneFailed, advised, printable
+from durcore.errors import Damaged, LaneDamaged, LaneFailed, Mistake, advised, printable
 from durcore.figures import Tally
+from durcore.interventions import Intervention, read_interventions
 from durcore.lane import Command, Start
 from durcore.latency import Latency
 from durcore.live import LaneState, LiveLook, Progress
@@ -44,6 +45,7 @@ class LaneProcess:
         *,
         calls_per_s: float | None = None,
         paused: bool = False,
+        interventions: Iterable[Intervention] = (),
     ) -> None:
         self.directory = directory
         self.scenario = scenario
@@ -67,6 +69,7 @@ class LaneProcess:
                 seed=seed,
                 calls_per_s=calls_per_s,
                 paused=paused,
+                interventions=tuple(each for each in interventions if each.design == design.name),
             )
         )
 
@@ -106,6 +109,13 @@ class LaneProcess:
         """Where each of its jobs stands, a byte a job as worker.py tells; empty before there is one."""
         return read_board(self._assignment.board)
 
+    def interventions(self) -> tuple[Intervention, ...]:
+        """What was done to it so far, as it has written down; nothing where that was written over."""
+        try:
+            return read_interventions(self.directory, self.design.name)
+        except (OSError, Damaged):  # the lane says so itself
+            return ()
+
     def wal_bytes(self) -> int:
         """How large its store's write-ahead log is now: what was written and is not yet in the store's own file."""
         try:
@@ -123,7 +133,7 @@ class LaneProcess:
         if code == 0:
             try:
                 return msgspec.json.decode((self.directory / RESULT).read_bytes(), type=LaneResult)
-            except (OSError, msgspec.MsgspecError) as error:
+            except (OSError, msgspec.MsgspecError, Mistake) as error:
                 raise LaneDamaged(f"{where}: {self.directory / RESULT} cannot be read: {error}") from error
         if code == program.BUSY:
             raise LaneFailed(f"{where}: {self.directory} is in use by another durtui; wait until it is done, or end it")

@@ -21,8 +21,9 @@ from durcore.errors import LedgerDamaged, LedgerError, advised
 from durcore.scenario import PARAMETERS
 
 MAGIC = b"durledg2"
-HEADER = struct.Struct("<8sQQ")  # magic, jobs, steps; behind it the mark
+HEADER = struct.Struct("<8sQQ")  # magic, jobs, steps; behind it the mark, and where deliveries began and deploys reach
 MARK_AT = HEADER.size
+BEGAN_AT = MARK_AT + 8
 HEADER_BYTES = 64
 EMAIL_BYTES = 2  # a job's emails: at most one a delivery, and there are at most 1,001
 CALL_BYTES = 4  # a step's calls: 100 tries x 1,001 deliveries overflow 16 bits
@@ -71,6 +72,7 @@ class Ledger:
         self.steps = steps
         self._map = map_
         self._mark = whole[MARK_AT : MARK_AT + 8].cast("Q")
+        self._deliveries = whole[BEGAN_AT : BEGAN_AT + 16].cast("Q")
         self._emails = whole[HEADER_BYTES : HEADER_BYTES + jobs * EMAIL_BYTES].cast("H")
         self._calls = whole[calls_at : calls_at + jobs * steps * CALL_BYTES].cast("I")
 
@@ -105,6 +107,7 @@ class Ledger:
     def close(self) -> None:
         """Let go of the file; what was written is in it."""
         self._mark.release()
+        self._deliveries.release()
         self._emails.release()
         self._calls.release()
         self._map.close()
@@ -141,6 +144,24 @@ class Ledger:
     def clear_mark(self) -> None:
         """No attempt is in flight: its delivery is over."""
         self._mark[0] = NONE_IN_FLIGHT
+
+    # What deploys are told by
+
+    def extend_reach(self, ordinal: int) -> None:
+        """Note how far deploys reach, before the delivery begins that they reach further by: it is found again then."""
+        self._deliveries[1] = ordinal
+
+    def delivery_begins(self, ordinal: int) -> None:
+        """Note that a delivery's first attempt, the lane's `ordinal`-th, comes next; its mark is written afterwards."""
+        self._deliveries[0] = ordinal
+
+    def began(self) -> int:
+        """The ordinal of the first attempt of the newest delivery, among the lane's calls from 1; 0 before any."""
+        return self._deliveries[0]
+
+    def reach(self) -> int:
+        """The ordinal below which a delivery that begins is cut by a deploy; 0 where there was none."""
+        return self._deliveries[1]
 
     # After a kill
 

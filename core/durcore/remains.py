@@ -15,8 +15,9 @@ from typing import Self
 import msgspec
 
 from durcore.database import check, explained, is_there
-from durcore.errors import Damaged, LedgerDamaged, LedgerError, StoreDamaged
+from durcore.errors import Damaged, LedgerDamaged, LedgerError, Mistake, StoreDamaged
 from durcore.figures import Tally
+from durcore.interventions import Intervention, applied
 from durcore.latency import Latency
 from durcore.ledger import Ledger
 from durcore.live import LiveFigures
@@ -30,12 +31,13 @@ LONGEST_RUN_S = 1e9  # what claims to have taken longer was written over
 
 
 class LaneResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a finished lane leaves behind: its tally, counted from ledger and store, and its timings."""
+    """What a finished lane leaves: its tally, counted from ledger and store, its timings, and what was done to it."""
 
     tally: Tally
     checkpoint_write_us: Latency | None
     elapsed_s: float
     workers_killed: int
+    interventions: tuple[Intervention, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +106,12 @@ class Remains:
         try:
             with path.open("rb") as file:
                 result = msgspec.json.decode(file.read(RESULT_BYTES), type=LaneResult)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, Mistake):
             raise Damaged(f"{path} is not the result of a lane: it was written over") from None
         if not _possible(result):
             raise Damaged(f"{path} has timings that cannot be: it was written over")
+        if result.interventions != applied(self.assignment.interventions, tally.model_calls):
+            raise Damaged(f"{path} has other interventions than were made in this lane: it was written over")
         if result.tally != tally or tally.ended != self.assignment.scenario.jobs:
             raise Damaged(f"{path} is not what {self.assignment.ledger} and {self.assignment.store.name} add up to")
         return result

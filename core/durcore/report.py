@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import statistics
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from durcore.figures import FIGURE_NAMES, Figures
+from durcore.interventions import Intervention
 from durcore.lab import DesignResult, LabResult
 from durcore.scenario import Scenario
 from durcore.snapshot import reproduce
@@ -108,8 +110,10 @@ def as_markdown(result: LabResult) -> str:
     for index, design in enumerate(result.designs):
         measured = [column.measured(design.median) for column in shown]
         rows.append([design.design.title, *measured, *(cells[index] for _, cells in here)])
-        expected = [f"{column.mean(design.expected)} {column.deviation(design.expected)}".strip() for column in shown]
-        rows.append(["*expected of one*", *expected, *([""] * len(here))])
+        if design.expected is not None:
+            moments = [(column.mean(design.expected), column.deviation(design.expected)) for column in shown]
+            expected = [f"{mean} {deviation}".strip() for mean, deviation in moments]
+            rows.append(["*expected of one*", *expected, *([""] * len(here))])
     scenario = result.scenario
     lines = [
         f"# durtui: {jobs_of_steps(scenario)}",
@@ -142,20 +146,21 @@ def as_csv(result: LabResult) -> str:
             "workers_killed",
             "checkpoint_write_us_median",
             "checkpoint_write_us_p99",
+            "interventions",
             "command",
         ]
     )
-    command = reproduce(result)
+    told = [" ".join(map(str, result.interventions)), reproduce(result)]
     for design in result.designs:
         for replication in design.replications:
             latency = replication.checkpoint_write_us
             writes = ["", ""] if latency is None else [latency.median, latency.p99]
             row = replication.figures.as_dict().values()
-            writer.writerow([design.design.name, replication.seed, *row, replication.workers_killed, *writes, command])
+            writer.writerow([design.design.name, replication.seed, *row, replication.workers_killed, *writes, *told])
         medians = design.median.as_dict().values()
         killed = statistics.median(each.workers_killed for each in design.replications)
         latencies = write_latency(design) or ("", "")
-        writer.writerow([design.design.name, "median", *medians, killed, *latencies, command])
+        writer.writerow([design.design.name, "median", *medians, killed, *latencies, *told])
     return text.getvalue()
 
 
@@ -168,8 +173,17 @@ def summary(result: LabResult) -> str:
     return (
         f"The email goes out at step {scenario.effect_step}; {percent(scenario.transient_rate)} of attempts fail"
         f" before any work and {percent(scenario.crash_rate)} crash {CRASHES[scenario.crash_point]}; a call costs"
-        f" ${scenario.cost_per_call_usd:g}; each figure is {run}{seeds}.{state}"
+        f" ${scenario.cost_per_call_usd:g}; each figure is {run}{seeds}.{state}{intervened(result.interventions)}"
     )
+
+
+def intervened(interventions: Sequence[Intervention]) -> str:
+    """That somebody has intervened, in a sentence that goes behind others; empty where nobody has."""
+    if not interventions:
+        return ""
+    counts = Counter(each.kind for each in interventions)
+    made = [f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in sorted(counts.items())]
+    return f" Interventions were made ({', '.join(made)}), so theory does not apply."
 
 
 def jobs_of_steps(scenario: Scenario) -> str:

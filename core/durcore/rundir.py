@@ -20,6 +20,8 @@ from platformdirs import user_state_path
 
 from durcore.designs import Design, find_designs
 from durcore.errors import FAILS_BY_ITSELF, WRITABLE, Damaged, DurtuiError, Mistake, advised, printable
+from durcore.interventions import FILE as INTERVENTIONS_FILE
+from durcore.interventions import Intervention, check_interventions, read_interventions
 from durcore.ledger import ledger_bytes
 from durcore.lock import LOCK_FILE, OWNER_ONLY, Lock
 from durcore.remains import RESULT
@@ -36,7 +38,7 @@ JOB_ROW_BYTES = 49  # a job's byte on the board, its row, its place in the queue
 CHECKPOINT_ROW_BYTES = 20  # a checkpoint's row without its output
 
 
-class _Description(msgspec.Struct, kw_only=True):
+class _Description(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What `run.json` holds. `boot`: while which life of the machine the run was last under way.
 
     `check` is of all the rest: a description that was written over could be of another run, whose figures are others.
@@ -48,6 +50,7 @@ class _Description(msgspec.Struct, kw_only=True):
     seeds: list[int]
     boot: str
     check: str
+    interventions: list[Intervention] = []
 
     def sum(self) -> str:
         """What `check` must be."""
@@ -59,7 +62,8 @@ class RunDirectory:
     """A directory that belongs to one run: a file that says what is run, and a folder a lane.
 
     This process holds it until `release` or `remove`. It is `temporary` in the user's state directory: removed when
-    the run has ended well.
+    the run has ended well. `interventions` are those that the run was begun with; what is done to a lane at work
+    stands in its folder.
     """
 
     path: Path
@@ -68,6 +72,7 @@ class RunDirectory:
     designs: tuple[Design, ...]
     seeds: tuple[int, ...]
     lock: Lock
+    interventions: tuple[Intervention, ...] = ()
 
     @classmethod
     def create(
@@ -76,6 +81,7 @@ class RunDirectory:
         scenario: Scenario,
         designs: Sequence[Design],
         seeds: Sequence[int],
+        interventions: Sequence[Intervention] = (),
     ) -> Self:
         """Make the directory `where`, or one under the user's state directory, for a run that has not begun.
 
@@ -100,6 +106,7 @@ class RunDirectory:
                 designs=tuple(designs),
                 seeds=tuple(seeds),
                 lock=lock,
+                interventions=tuple(interventions),
             )
             directory._describe()
         except OSError as error:
@@ -131,6 +138,7 @@ class RunDirectory:
                 scenario=Scenario.from_values(description.scenario),
                 designs=find_designs(description.designs),
                 seeds=tuple(check_seed(seed) for seed in description.seeds),
+                interventions=check_interventions(description.interventions, description.designs),
                 lock=Lock.hold(path),
             )
         except OSError as error:
@@ -161,13 +169,13 @@ class RunDirectory:
         if boot == boot_id():
             return 0
         lost = [
-            lane
+            (lane, design)
             for design in self.designs
             for seed in self.seeds
             if (lane := self.lane(design, seed)).exists() and not (lane / RESULT).exists()
         ]
-        for lane in lost:
-            shutil.rmtree(lane)
+        for lane, design in lost:
+            clear_lane(lane, design)
         self._describe()
         return len(lost)
 
@@ -188,6 +196,7 @@ class RunDirectory:
             seeds=list(self.seeds),
             boot=boot_id(),
             check="",
+            interventions=list(self.interventions),
         )
         description.check = description.sum()
         draft = self.path / DRAFT_FILE
@@ -197,12 +206,26 @@ class RunDirectory:
         draft.replace(self.path / RUN_FILE)
 
 
+def clear_lane(directory: Path, design: Design) -> None:
+    """Have a lane begin again from its seed: what was done to it stays known, unless that was destroyed as well."""
+    try:
+        kept = [directory / INTERVENTIONS_FILE] if read_interventions(directory, design.name) else []
+    except (OSError, Damaged):
+        kept = []
+    if not kept:
+        shutil.rmtree(directory, ignore_errors=True)
+        return
+    for entry in directory.iterdir():
+        if entry not in kept:
+            entry.unlink()
+
+
 def _read(path: Path) -> _Description:
     """The description of a run, whoever wrote it."""
     try:
         with path.open("rb") as file:
             description = msgspec.json.decode(file.read(RUN_FILE_BYTES + 1)[:RUN_FILE_BYTES], type=_Description)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, Mistake) as error:
         raise Damaged(f"{path} does not describe a run ({printable(str(error))}); {ANEW}") from None
     except OSError as error:
         raise DurtuiError(f"{path} cannot be read: {advised(error)}") from error

@@ -18,11 +18,12 @@ from durcore.database import explained
 from durcore.designs import Design
 from durcore.faults import FaultPlan
 from durcore.figures import Tally
+from durcore.interventions import Disruptions, Intervention
 from durcore.latency import LatencyHistogram
 from durcore.ledger import Ledger
 from durcore.scenario import Scenario
 from durcore.store import Store
-from durcore.worker import Redo, Worker, recover, unwind
+from durcore.worker import Redo, Worker, WorkersLedger, WorkersStore, recover, unwind
 
 STORE, LEDGER, LIVE, BOARD = "store.db", "ledger", "live", "board"
 SLICE = 32  # calls between two looks at the clock
@@ -31,12 +32,16 @@ MOMENT_S = 0.01  # an advance lasts no longer than this and one slice, however s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What a lane has to do, and where: one design, under one scenario and seed, in a directory of its own."""
+    """What a lane has to do, and where: one design, under one scenario and seed, in a directory of its own.
+
+    `interventions` are those done to this lane so far.
+    """
 
     directory: Path
     scenario: Scenario
     design: Design
     seed: int
+    interventions: tuple[Intervention, ...] = ()
 
     @property
     def store(self) -> Path:
@@ -98,6 +103,7 @@ class Shift:
             redo = recover(worker, self._store, ledger)
             if tally is None:
                 worker.tally = recount(self._store, ledger, redo, checkpoints=assignment.design.checkpoints)
+            self._worker = worker
             self._work = worker.work(redo)
             self.more = next(self._work, self) is None  # up to the first call: each advance makes whole ones then
         self.tally = worker.tally
@@ -109,6 +115,10 @@ class Shift:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._store.close()
+
+    def intervene(self, interventions: tuple[Intervention, ...]) -> None:
+        """From the next call on, these are what is done to the lane."""
+        self._worker.disruptions = Disruptions(interventions)
 
     def advance(self, calls: int) -> int:
         """Make up to `calls` calls, fewer where a moment has no time for them; return how many.
@@ -129,14 +139,14 @@ class Shift:
 
 def worker_on(
     assignment: Assignment,
-    store: Store,
-    ledger: Ledger,
+    store: WorkersStore,
+    ledger: WorkersLedger,
     writes: LatencyHistogram,
     board: memoryview,
     tally: Tally,
     die: Callable[[], NoReturn] = unwind,
 ) -> Worker:
-    """The worker of an assignment over its open store and ledger."""
+    """The worker of an assignment over store and ledger."""
     scenario = assignment.scenario
     return Worker(
         policy=assignment.design.policy(scenario),
@@ -148,6 +158,7 @@ def worker_on(
         board=board,
         output=bytes(scenario.output_bytes),
         die=die,
+        disruptions=Disruptions(assignment.interventions) if assignment.interventions else None,
     )
 
 

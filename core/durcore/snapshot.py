@@ -17,6 +17,7 @@ import msgspec
 
 from durcore.database import sqlite_version
 from durcore.errors import Mistake, NotVerified, shown
+from durcore.interventions import Intervention
 from durcore.lab import LabResult, Replication, check_seeds, run_lab
 from durcore.scenario import Scenario
 from durcore.theory import Expectation
@@ -41,7 +42,7 @@ class _Entry(msgspec.Struct):
     schema: str
     scenario: dict[str, int | float | str | None]
     seeds: list[int]
-    interventions: list[Any]
+    interventions: list[Intervention]
     designs: list[_DesignEntry]
     complete: bool = True
 
@@ -59,12 +60,12 @@ def as_snapshot(result: LabResult, directory: Path) -> dict[str, Any]:
         "complete": result.complete,
         "scenario": result.scenario.resolved(),
         "seeds": list(result.seeds),
-        "interventions": [],
+        "interventions": [asdict(each) for each in result.interventions],
         "designs": [
             {
                 "name": design.design.name,
                 "median": design.median.as_dict(),
-                "expected": _expected(design.expected),
+                "expected": None if design.expected is None else _expected(design.expected),
                 "replications": [_replication(each) for each in design.replications],
             }
             for design in result.designs
@@ -120,6 +121,8 @@ def reproduce(result: LabResult) -> str:
     words = ["durtui", "run", *result.scenario.flags(), "--seed", str(first), "--replications", str(count)]
     for name in result:
         words += ["--design", name]
+    for each in result.interventions:
+        words += ["--intervention", str(each)]
     return " ".join(words)
 
 
@@ -148,6 +151,7 @@ def verify(data: bytes, on_progress: Callable[[int, int], None] | None = None) -
         Scenario.from_values(entry.scenario),
         entry.seeds,
         [design.name for design in entry.designs],
+        interventions=entry.interventions,
         on_progress=on_progress,
     )
     for path, there, here in differences(tree, as_snapshot(result, Path())):
@@ -171,8 +175,6 @@ def _parse(data: bytes) -> tuple[dict[str, Any], _Entry]:
         )
     check_seeds(entry.seeds)
     _check_consecutive(entry.seeds)
-    if entry.interventions:
-        raise Mistake("interventions are not yet built; this version verifies runs without them")
     return tree, entry
 
 

@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import NoReturn, Self
 
@@ -20,6 +21,7 @@ import msgspec
 
 from durcore.errors import Damaged, LaneDamaged, LaneFailed, Mistake, told
 from durcore.figures import Tally
+from durcore.interventions import Intervention
 from durcore.latency import LatencyHistogram
 from durcore.ledger import Ledger, ledger_bytes
 from durcore.live import FILE_BYTES
@@ -82,6 +84,12 @@ class Supervisor:
             if time.monotonic() > until:
                 os.kill(self._pid, signal.SIGKILL)
             time.sleep(0.001)
+
+    def intervene(self, interventions: tuple[Intervention, ...]) -> None:
+        """From the next call on, these are what is done to the lane. A dead worker's successor is born with them."""
+        self._assignment = replace(self._assignment, interventions=interventions)
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._channel.sendall(msgspec.json.encode(interventions) + b"\n")
 
     def advance(self, calls: int) -> int:
         """Have up to `calls` calls made; return how many. A worker that died on the way has a successor by then."""
@@ -161,6 +169,9 @@ def _live(
         with Shift(assignment, ledger, writes, board, tally, die) as shift, channel.makefile("rb") as lines:
             say(Report(tally=shift.tally, more=shift.more))
             for line in lines:  # until its supervisor is gone
+                if line.startswith(b"["):
+                    shift.intervene(msgspec.json.decode(line, type=tuple[Intervention, ...]))
+                    continue
                 shift.advance(int(line))
                 say(Report(tally=shift.tally, more=shift.more))
     except (BrokenPipeError, ConnectionResetError):

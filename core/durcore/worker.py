@@ -18,6 +18,7 @@ from durcore.designs import Ending, Policy
 from durcore.errors import Crash
 from durcore.faults import Fate, FaultPlan
 from durcore.figures import Tally
+from durcore.interventions import Disruptions
 from durcore.latency import LatencyHistogram
 from durcore.ledger import Ledger
 from durcore.runner import Attempt, RecordKey, Request, Save, SendEmail, deliver
@@ -28,7 +29,7 @@ from durcore.store import Claim, Store
 FINISHED, MISSING, LOST, DEAD_LETTERED, DUPLICATED = 101, 102, 103, 104, 128
 
 
-class _WorkersStore(Protocol):
+class WorkersStore(Protocol):
     """What a worker at work asks of a store; `Store` says what each does."""
 
     def claim(self) -> Claim | None: ...
@@ -41,7 +42,7 @@ class _WorkersStore(Protocol):
     def record_key(self, job: int, step: int, attempt: int) -> bool: ...
 
 
-class _WorkersLedger(Protocol):
+class WorkersLedger(Protocol):
     """What a worker at work asks of a ledger; `Ledger` says what each does."""
 
     def begin(self, job: int, delivery: int, step: int, failures: int) -> None: ...
@@ -49,6 +50,10 @@ class _WorkersLedger(Protocol):
     def deliver_email(self, job: int) -> int: ...
     def mark_crashed(self) -> None: ...
     def clear_mark(self) -> None: ...
+    def extend_reach(self, ordinal: int) -> None: ...
+    def delivery_begins(self, ordinal: int) -> None: ...
+    def began(self) -> int: ...
+    def reach(self) -> int: ...
     def emails(self, job: int) -> int: ...
     def calls(self, job: int) -> int: ...
 
@@ -75,18 +80,20 @@ class Worker:
 
     `board` has a byte a job, where it writes down for whoever watches where that job stands.
 
-    `die` ends a worker whose crash was drawn; it may raise Crash, or kill the process.
+    `die` ends a worker whose crash was drawn; it may raise Crash, or kill the process. `disruptions` is what is done to
+    the lane, None for nothing; it may be another from one call to the next.
     """
 
     policy: Policy
     plan: FaultPlan
-    store: _WorkersStore
-    ledger: _WorkersLedger
+    store: WorkersStore
+    ledger: WorkersLedger
     tally: Tally
     writes: LatencyHistogram
     board: memoryview
     output: bytes
     die: Callable[[], NoReturn] = unwind
+    disruptions: Disruptions | None = None
 
     def work(self, redo: Redo | None = None) -> Generator[None, None, None]:
         """Work until the queue is empty. Yields just before each model call, where a lane may pause or end."""
@@ -114,6 +121,9 @@ class Worker:
         tally, checkpoints = self.tally, self.policy.checkpoints
         begin, bill, fate_of = self.ledger.begin, self.ledger.bill, self.plan.fate
         n = 0
+        # The first attempt of a delivery that a kill took back keeps its ordinal, so the ledger has noted it already.
+        opening = step == 0 or self.ledger.began() == tally.model_calls + 1
+        cut = False  # by a deploy, in its first attempt
         dying: CrashPoint | None = None  # where the present attempt is to end in a crash
         answer = True
         try:
@@ -124,10 +134,14 @@ class Worker:
                     if dying:
                         self._crash()
                     yield
+                    if opening:
+                        opening, cut = False, self._open_delivery()
                     begin(job, delivery, *request)
                     n = bill(job, request.step)
                     tally.model_calls += 1
                     fate = fate_of(job, request.step, n)
+                    if self.disruptions is not None:
+                        fate = self.disruptions.fate(tally.model_calls, fate, cut=cut)
                     answer = fate is not Fate.TRANSIENT
                     if fate is Fate.CRASH:
                         dying = self._crash_point(job, request.step, n)
@@ -153,6 +167,16 @@ class Worker:
                 self._crash()
             completed: bool = end.value
             return completed
+
+    def _open_delivery(self) -> bool:
+        """Note that a delivery begins with the next attempt; tell whether a deploy cuts it there."""
+        ledger, ordinal = self.ledger, self.tally.model_calls + 1
+        reach = ledger.reach()
+        if self.disruptions is not None:
+            reach = self.disruptions.reach(ordinal, min(ledger.began(), ordinal - 1), reach)
+            ledger.extend_reach(reach)
+        ledger.delivery_begins(ordinal)
+        return ordinal < reach
 
     def _crash_point(self, job: int, step: int, n: int) -> CrashPoint:
         """Where this attempt crashes, once the work before that point is done; at once where there is none."""

@@ -13,6 +13,7 @@ import pytest
 from durcore.audit import TELL_EVERY, audit
 from durcore.designs import DESIGNS
 from durcore.errors import Damaged, StoreDamaged
+from durcore.interventions import Intervention
 from durcore.latency import WORDS, LatencyHistogram
 from durcore.ledger import HEADER_BYTES, Ledger
 from durcore.live import LiveFigures
@@ -25,12 +26,18 @@ SCENARIO = Scenario(
     jobs=8, steps=3, email_step=2, transient_rate=0.2, crash_rate=0.25, crash_point="anywhere", redeliveries_max=2
 )
 SEED = 3
-EVERY_DESIGN = pytest.mark.parametrize("design", DESIGNS)
+# Every kind, and by the time that a lane is stopped each has struck.
+INTERVENED = tuple(
+    Intervention.parse(f"{design}:{done}") for design in DESIGNS for done in ("deploy:3:2", "kill:9:1", "outage:10:3")
+)
 STATES = ("queued", "running", "finished", "lost", "dead_lettered")
 
 
 def assign(directory: Path, design: str, scenario: Scenario = SCENARIO) -> Assignment:
-    return Assignment(directory=directory, scenario=scenario, design=DESIGNS[design], seed=SEED)
+    """A design's lane; of `design+`, one in which somebody has intervened."""
+    name = design.removesuffix("+")
+    made = tuple(each for each in INTERVENED if each.design == name) if design.endswith("+") else ()
+    return Assignment(directory=directory, scenario=scenario, design=DESIGNS[name], seed=SEED, interventions=made)
 
 
 def begin(assignment: Assignment) -> Ledger:
@@ -72,7 +79,7 @@ def copy_of(assignment: Assignment, name: str) -> Assignment:
 # Sound lanes
 
 
-@EVERY_DESIGN
+@pytest.mark.parametrize("design", [*DESIGNS, *(f"{name}+" for name in DESIGNS)])
 def test_a_sound_lane_passes_wherever_it_was_stopped(tmp_path: Path, design: str) -> None:
     assignment = assign(tmp_path / "lane", design)
     stops = 0
@@ -81,7 +88,7 @@ def test_a_sound_lane_passes_wherever_it_was_stopped(tmp_path: Path, design: str
     assert stops > SCENARIO.jobs * SCENARIO.steps
     with Store.open(assignment.store) as store:  # or this small lane would prove little
         endings = {state for state, jobs in store.count_states().items() if jobs}
-        assert endings == {"finished", "dead_lettered" if DESIGNS[design].checkpoints else "lost"}
+        assert endings == {"finished", "dead_lettered" if assignment.design.checkpoints else "lost"}
         assert store.count_redeliveries()[0] > 3
 
 
@@ -190,7 +197,7 @@ def counts(assignment: Assignment) -> Iterator[tuple[int, Change]]:
                 yield job, at(first + 4 * ((job - 1) * SCENARIO.steps + step), "=I", other)
 
 
-@pytest.mark.parametrize("stopped", DESIGNS, indirect=True)
+@pytest.mark.parametrize("stopped", [*DESIGNS, *(f"{name}+" for name in DESIGNS)], indirect=True)
 @pytest.mark.parametrize("kind", [states, deliveries, checkpoints, keys, counts])
 def test_one_altered_thing_is_found_and_its_job_is_named(
     stopped: Assignment, kind: Callable[[Assignment], Iterator[tuple[int, Change]]]
@@ -248,6 +255,36 @@ def test_a_job_that_is_gone_is_found(stopped: Assignment) -> None:
         told = "has jobs 2 to 8, and its run 1 to 8" if job == 1 else rf"job {job} has job {job + 1} after"
         with pytest.raises(StoreDamaged, match=told):
             look_through(altered)
+
+
+@pytest.mark.parametrize("stopped", ["checkpoint", "checkpoint+"], indirect=True)
+def test_what_a_ledger_remembers_of_deploys_is_held_against_the_lane(stopped: Assignment) -> None:
+    ledger = Ledger.open(stopped.ledger)
+    (began, reach), calls = (ledger.began(), ledger.reach()), ledger.total_calls()
+    ledger.close()
+    assert (reach > 0) == bool(stopped.interventions)
+    for other in {1, max(reach - 1, 1), reach + 1, calls + 1, 2**63} - {reach}:
+        altered = copy_of(stopped, f"reach-{other}")
+        at(40, "=Q", other)(altered.directory)
+        with pytest.raises(Damaged, match="tells of"):
+            look_through(altered)
+    for other in (0, began - 1, began + 1) if stopped.interventions else ():
+        if other in (began, calls + 1):  # of the delivery that comes next nothing is known to be wrong
+            continue
+        altered = copy_of(stopped, f"began-{other}")
+        at(32, "=Q", other)(altered.directory)
+        with pytest.raises(Damaged, match="tells of other deliveries"):
+            look_through(altered)
+
+
+@pytest.mark.parametrize("stopped", ["checkpoint+"], indirect=True)
+def test_a_lane_is_not_taken_for_one_in_which_something_else_was_done(stopped: Assignment) -> None:
+    first, *others = stopped.interventions
+    for index, made in enumerate(
+        [(), tuple(others), (replace(first, first=4), *others), (*others, replace(first, count=3))]
+    ):
+        with pytest.raises(Damaged):
+            look_through(copy_of(replace(stopped, interventions=made), f"other-{index}"))
 
 
 @pytest.mark.parametrize("stopped", ["checkpoint"], indirect=True)

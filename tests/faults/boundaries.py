@@ -31,6 +31,7 @@ import msgspec
 from durcore import database, lane, ledger, live, lock, pace, store
 from durcore.designs import DESIGNS
 from durcore.faults import Fate, FaultPlan
+from durcore.interventions import Intervention
 from durcore.remains import RESULT, LaneResult
 from durcore.scenario import Scenario
 
@@ -38,7 +39,7 @@ LANE, WORKER, TREE, SUPERVISOR = "lane", "worker", "tree", "supervisor"
 CHANGES: dict[type, tuple[str, ...]] = {
     ledger.Ledger: (
         *("create", "begin", "bill", "deliver_email", "mark_crashed", "clear_mark"),
-        *("take_call_back", "take_email_back"),
+        *("take_call_back", "take_email_back", "extend_reach", "delivery_begins"),
     ),
     store.Store: (
         *("create", "enqueue", "claim", "save", "record_key", "finish", "redeliver", "lose", "dead_letter", "undo"),
@@ -67,6 +68,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     design: str
     seed: int
     target: str
+    interventions: list[Intervention] = []
     thorough: bool = False
     from_nothing: bool = False
     broken: list[str] = []
@@ -228,7 +230,13 @@ class Exhaustion:
         self._scenario = Scenario.from_values(task.scenario)
         self._place = Path(task.directory)
         self._start = msgspec.json.encode(
-            lane.Start(directory=str(self._place / "lane"), scenario=task.scenario, design=task.design, seed=task.seed)
+            lane.Start(
+                directory=str(self._place / "lane"),
+                scenario=task.scenario,
+                design=task.design,
+                seed=task.seed,
+                interventions=tuple(task.interventions),
+            )
         )
         self._kinds: set[tuple[str, ...]] = set()
         self._kills: Counter[str] = Counter()

@@ -117,6 +117,20 @@ def test_a_lane_killed_at_any_boundary_and_again_in_its_recovery_ends_as_the_lan
     assert "after replace" in found["kills"]
 
 
+@pytest.mark.parametrize(
+    ("design", "target"), [("checkpoint-idempotent", "lane"), ("whole-job", "worker"), ("checkpoint", "tree")]
+)
+def test_a_lane_in_which_somebody_has_intervened_ends_as_the_one_unkilled_wherever_it_is_killed(
+    scratch: Path, design: str, target: str
+) -> None:
+    done = [("deploy", 2, 2), ("outage", 5, 2), ("kill", 9, 1), ("deploy", 10, 1)]
+    made = [{"design": design, "kind": kind, "first": first, "count": count} for kind, first, count in done]
+    found = kill_everywhere(scratch, design, target, interventions=made)
+    assert not found["faults"], "\n".join([*found["faults"], found["replay"]])
+    killed_at = {label.split()[1] for label in found["kills"]}
+    assert killed_at >= {"extend_reach", "delivery_begins", "begin", "mark_crashed"}
+
+
 def test_a_lane_killed_while_it_is_being_made_begins_anew(scratch: Path) -> None:
     found = kill_everywhere(scratch, "checkpoint", "lane", {**EVERYTHING, "jobs": 1, "steps": 1}, from_nothing=True)
     assert not found["faults"], "\n".join([*found["faults"], found["replay"]])

@@ -256,6 +256,26 @@ async def test_brackets_change_the_speed_and_restart_nothing(opened: Open, lanes
         assert len(durtui.session.starts) == 1
 
 
+@pytest.mark.parametrize(("key", "told"), [("k", "crashes"), ("D", "60 deliveries"), ("o", "500 attempts")])
+async def test_a_key_intervenes_in_every_lane_and_theory_falls_silent(opened: Open, key: str, told: str) -> None:
+    async with opened(LARGE, size=(150, 36), calls_per_s=500) as durtui:
+        await durtui.until(lambda: min(durtui.session.calls) > 0 and "expect" in durtui.screen)
+        await durtui.pilot.press(key)
+        assert any(told in notice for notice in durtui.notices)
+        await durtui.until(lambda: all(len(view.interventions) == 1 for view in durtui.session.look()))
+        await durtui.until(lambda: "theory does not apply" in durtui.rows[0])
+        await durtui.until(lambda: "expect" not in durtui.screen)
+        await durtui.until(lambda: re.search("intervened|resume alert", durtui.screen))
+
+
+async def test_a_key_that_comes_after_the_end_changes_nothing_and_says_so(opened: Open) -> None:
+    async with opened(SMALL, calls_per_s=None) as durtui:
+        await durtui.until(lambda: durtui.session.phases == {Phase.DONE})
+        await durtui.pilot.press("k")
+        assert any("every lane has ended" in notice for notice in durtui.notices)
+        assert durtui.session.result().interventions == ()
+
+
 async def test_s_hides_the_sliders_and_shows_them(opened: Open) -> None:
     async with opened(SMALL) as durtui:
         for shown in (False, True):

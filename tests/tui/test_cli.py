@@ -147,6 +147,28 @@ def test_the_command_in_a_snapshot_gives_its_figures_again(durtui: Durtui) -> No
     assert facts(again.stdout) == first
 
 
+def test_an_intervention_is_told_below_the_table_and_its_command_and_verify_give_it_again(durtui: Durtui) -> None:
+    made = ["--intervention", "checkpoint:deploy:50:10", "--intervention", "whole-job:kill:7:1"]
+    words = ["run", "--jobs", "50", "--replications", "1", *made]
+    table = durtui(*words)
+    assert table.returncode == 0, table.stderr
+    assert "theory does not apply" in " ".join(table.stdout.split())
+    assert "expected" not in table.stdout
+    snapshot = durtui(*words, "--json", "-").stdout
+    tree = json.loads(snapshot)
+    assert [each["kind"] for each in tree["interventions"]] == ["kill", "deploy"]
+    assert facts(durtui(*shlex.split(tree["command"])[1:], "--json", "-").stdout) == facts(snapshot)
+    Path("run.json").write_text(snapshot)
+    assert durtui("verify", "run.json").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "named"), [("checkpoint:kill", "DESIGN:KIND:FIRST:COUNT"), ("checkpoint:kill:0:1", "first(=0)")]
+)
+def test_a_word_that_is_no_intervention_is_told_in_one_line_with_exit_2(durtui: Durtui, word: str, named: str) -> None:
+    assert named in told(durtui("run", "--intervention", word), 2)
+
+
 def test_files_are_written_beside_the_table(durtui: Durtui) -> None:
     words = "run --jobs 30 --replications 2 --json out.json --markdown out.md --csv out.csv"
     done = durtui(*words.split())

@@ -35,6 +35,7 @@ def test_every_figure_of_the_table_is_a_sentence_of_its_design_with_its_expectat
     text = as_plain(result)
     for name, design in zip(NAMES, result.designs, strict=True):
         lines = of(name, text)
+        assert design.expected is not None
         for column, line in zip(columns(result), lines, strict=False):
             assert column.measured(design.median) in line
             assert f"; expected: {column.mean(design.expected)}" in line

@@ -1,6 +1,7 @@
 """The laws of figures turned into characters: what fits, what leads, and what stands across from what."""
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -10,17 +11,21 @@ from rich.cells import cell_len
 
 from durcore.designs import CHECKPOINT, DEFAULT_DESIGNS, DESIGNS, WHOLE_JOB, Design
 from durcore.figures import Figures, Tally, figures_of
+from durcore.interventions import Intervention
 from durcore.latency import Latency
 from durcore.scenario import Scenario
 from durcore.theory import Moment, expect
 from durtui.panel import Line, panel, rows_shown
 from durtui.present import (
     EIGHTHS,
+    ODD,
     arithmetic,
     bar,
     compact,
     compact_table,
     expectation,
+    headline,
+    lane_status,
     percent_done,
     speed,
     status,
@@ -372,3 +377,31 @@ def test_every_figure_of_a_panel_has_its_expectation(width: int) -> None:
     for view in lanes:
         lines = texts(panel(view, rows, EXPECTED[view.design.name], width, 40))
         assert sum("exp" in line for line in lines) == len(rows)
+
+
+# Interventions and the alert
+
+
+def test_the_headline_says_that_theory_does_not_apply_as_soon_as_anybody_has_intervened() -> None:
+    views = mission()
+    assert "theory" not in headline(views, 7, None)
+    views[1] = replace(views[1], interventions=(Intervention("checkpoint", "kill", 3, 1),))
+    assert headline(views, 7, None).endswith(" · theory does not apply")
+
+
+def test_a_lanes_status_tells_its_alert_before_its_interventions_and_those_before_its_log() -> None:
+    view = replace(a_view(CHECKPOINT), wal_bytes=1 << 20)
+    assert "log 1.0 MiB" in lane_status(view, 40)
+    assert lane_status(view, 12) == "running"
+    view = replace(view, interventions=(Intervention("checkpoint", "kill", 3, 1),))
+    assert lane_status(view, 40) == "intervened · running"
+    view = replace(view, alert_at=1234)
+    assert lane_status(view, 40) == f"{ODD} resume alert · running"
+
+
+def test_a_panel_of_which_theory_knows_nothing_expects_nothing() -> None:
+    view = a_view(WHOLE_JOB, finished=10, lost=2, model_calls=150)
+    rows = rows_shown([view.figures], [])
+    for width in (20, 40, 80):
+        text = "\n".join("".join(part for part, _ in line) for line in panel(view, rows, None, width, 40))
+        assert "exp" not in text

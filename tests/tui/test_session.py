@@ -11,7 +11,9 @@ import pytest
 from durcore.designs import DEFAULT_DESIGNS, find_designs
 from durcore.errors import DurtuiError
 from durcore.figures import Figures
+from durcore.interventions import COUNTS, KINDS, Intervention, Kind, applied
 from durcore.lab import run_lab
+from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
 from durtui.session import Session
 from durtui.view import LaneView, Phase
@@ -225,3 +227,63 @@ def test_a_run_without_a_place_is_refused_and_the_session_lives_on(
     session.set_speed(None)
     session.start(SMALL)
     wait_until(session, all_done)
+
+
+# Interventions
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_done_to_every_lane_can_be_done_again_with_the_same_figures(session: Session, kind: Kind) -> None:
+    session.set_speed(500)
+    session.start(SMALL)
+    wait_until(session, all_working)
+    assert session.intervene(kind) == 3
+    wait_until(session, lambda views: all(view.interventions for view in views))
+    session.set_speed(None)
+    wait_until(session, all_done)
+    result = session.result()
+    assert [(each.design, each.kind, each.count) for each in result.interventions] == [
+        (name, kind, COUNTS[kind]) for name in DEFAULT_DESIGNS
+    ]
+    assert all(design.expected is None for design in result.values())
+    again = run_lab(SMALL, (7,), interventions=result.interventions)
+    assert [design.median for design in again.values()] == [design.median for design in result.values()]
+    assert session.intervene(kind) == 0
+
+
+def test_a_run_that_was_begun_with_interventions_is_gone_on_with_under_them(state_home: Path) -> None:
+    made = [Intervention(name, "outage", 20, 30) for name in DEFAULT_DESIGNS]
+    due = run_lab(SMALL, (7,), interventions=made)
+    directory = RunDirectory.create(None, SMALL, find_designs(DEFAULT_DESIGNS), [7], made)
+    session = Session(find_designs(DEFAULT_DESIGNS), 7, None, directory)
+    session.start(SMALL)
+    wait_until(session, all_done)
+    assert list(session.result().interventions) == made
+    assert [view.figures for view in session.look()] == [design.median for design in due.values()]
+    session.close()
+
+
+def test_a_look_at_a_run_under_way_lists_what_has_met_an_attempt_so_far(session: Session) -> None:
+    session.start(LARGE)
+    wait_until(session, all_working)
+    session.pause(True)
+    session.intervene("kill")
+    wait_until(session, lambda views: all(view.interventions for view in views))
+    assert session.result().interventions == ()
+    session.step()
+    wait_until(
+        session,
+        lambda views: all(applied(view.interventions, int(view.figures.model_calls)) for view in views),
+    )
+    assert len(session.result().interventions) == 3
+
+
+def test_a_deploy_strikes_the_resume_alert_of_every_lane_and_a_kill_does_not(session: Session) -> None:
+    session.set_speed(2000)
+    session.start(Scenario(jobs=5000))
+    wait_until(session, all_working)
+    session.intervene("kill")
+    wait_until(session, lambda views: all(view.figures.model_calls > 400 for view in views))
+    assert [view.alert_at for view in session.look()] == [None] * 3
+    session.intervene("deploy")
+    wait_until(session, lambda views: all(view.alert_at is not None for view in views))

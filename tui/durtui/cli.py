@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -16,20 +15,21 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from durcore.designs import Design
 from durcore.errors import DurtuiError, Mistake, advised, printable
-from durcore.lab import DEFAULT_SEEDS, LabResult, open_run, resume_lab, run_lab
-from durcore.report import as_csv, as_markdown
+from durcore.interventions import Intervention
+from durcore.lab import DEFAULT_SEEDS, open_run, resume_lab
 from durcore.rundir import RunDirectory, kept_runs
 from durcore.scenario import PARAMETERS, SEED, Scenario
-from durcore.snapshot import SIZE_MAX, read_snapshot, theory_json, to_json, verify
+from durcore.snapshot import SIZE_MAX, read_snapshot, theory_json, verify
 from durcore.sweep import parse_axis, sweep, sweep_csv, sweep_json
 from durcore.theory import expect
 from durtui import completion, doctor, manual, serve
-from durtui.console import complain, print_kept, print_result, print_sweep, print_theory, progress_bar
+from durtui.console import complain, print_kept, print_sweep, print_theory, progress_bar
 from durtui.flags import (
     REPLICATIONS,
     Config,
     Designs,
     Fresh,
+    Interventions,
     Output,
     Plain,
     Replications,
@@ -42,7 +42,7 @@ from durtui.flags import (
     read_whole,
     write_outputs,
 )
-from durtui.plain import as_plain
+from durtui.headless import run_and_tell, run_seeds
 from durtui.terminal import prints_unicode, why_headless
 
 Json = Annotated[Output, Parameter(help="write the snapshot to this file (- for standard output)")]
@@ -87,7 +87,7 @@ def open_app(
     designs = read_designs(design)
     if reason is not None:
         complain(f"{reason}: running without the app")
-        _run(chosen, first, len(DEFAULT_SEEDS), designs, None, {})
+        run_seeds(chosen, first, len(DEFAULT_SEEDS), designs, None, {})
         return
     sys.exit(_open_app(first, chosen if is_scenario_given(scenario, config) else None, designs, fresh=fresh))
 
@@ -99,6 +99,7 @@ def run(
     seed: Seed = None,
     replications: Replications = None,
     design: Designs = None,
+    intervention: Interventions = None,
     config: Config = None,
     run_dir: Annotated[
         Path | None, Parameter(help="keep the run in this new or empty directory", group="Run", show_default=False)
@@ -113,7 +114,8 @@ def run(
     files = {"json": json, "markdown": markdown, "csv": csv, **({"plain": "-"} if plain else {})}
     check_outputs(files)
     count = read_whole(REPLICATIONS, replications)
-    _run(chosen, read_whole(SEED, seed), count, read_designs(design), run_dir, files)
+    made = [Intervention.parse(word) for word in intervention or ()]
+    run_seeds(chosen, read_whole(SEED, seed), count, read_designs(design), run_dir, files, made)
 
 
 @app.command(name="resume")
@@ -144,7 +146,7 @@ def resume_run(
         print_kept(kept_runs())
         return
     run = partial(resume_lab, run_dir, rerun_damaged=rerun_damaged, on_note=complain)
-    _run_and_tell(run, "resuming", files, run_dir)
+    run_and_tell(run, "resuming", files, run_dir)
 
 
 @app.command
@@ -238,52 +240,6 @@ def _open_app(
     from durtui.app import DurtuiApp  # the app costs a quarter of a second that `durtui run` need not pay
 
     return DurtuiApp.open(scenario, seed=seed, designs=designs, resumed=resumed, fresh=fresh)
-
-
-def _run(
-    scenario: Scenario,
-    seed: int,
-    replications: int,
-    designs: tuple[str, ...],
-    run_dir: Path | None,
-    files: Mapping[str, str | None],
-) -> None:
-    last = seed + replications - 1
-    if last > SEED.high:
-        raise Mistake(f"seed(={seed}) with replications(={replications}) must not pass {SEED.high:,}")
-    run = partial(run_lab, scenario, range(seed, seed + replications), designs, run_dir=run_dir)
-    _run_and_tell(run, "running", files, run_dir or Path())
-
-
-def _run_and_tell(run: Callable[..., LabResult], label: str, files: Mapping[str, str | None], run_dir: Path) -> None:
-    """Run, and tell the result before the run is removed: one that found no room can then be told again."""
-    left: list[BrokenPipeError] = []
-    with ExitStack() as bar:
-        on_progress = bar.enter_context(progress_bar(label, plain="plain" in files))
-
-        def tell(result: LabResult) -> None:
-            bar.close()
-            try:
-                _tell(result, files, run_dir)
-                sys.stdout.flush()
-            except BrokenPipeError as error:  # whoever read it has had enough: that is no reason to keep the run
-                left.append(error)
-
-        run(on_progress=on_progress, on_result=tell)
-    if left:
-        raise left[0]
-
-
-def _tell(result: LabResult, files: Mapping[str, str | None], run_dir: Path) -> None:
-    """Write a result to the files that were asked for, or print its table."""
-    texts = {
-        "json": lambda: to_json(result, run_dir).decode(),
-        "markdown": lambda: as_markdown(result),
-        "csv": lambda: as_csv(result),
-        "plain": lambda: as_plain(result),
-    }
-    if not write_outputs(files, texts):
-        print_result(result)
 
 
 def main(words: list[str]) -> int:

@@ -154,8 +154,9 @@ def _wide(result: LabResult) -> list[tuple[str, ...]]:
     for index, design in enumerate(result.designs):
         measured = [column.measured(design.median) for column in shown]
         rows.append((design.design.title, *measured, *(cells[index] for _, cells in here)))
-        rows.append(("  expected", *(c.mean(design.expected) for c in shown), *blank))
-        rows.append(("", *(_printable(c.deviation(design.expected)) for c in shown), *blank))
+        if design.expected is not None:
+            rows.append(("  expected", *(c.mean(design.expected) for c in shown), *blank))
+            rows.append(("", *(_printable(c.deviation(design.expected)) for c in shown), *blank))
     return list(zip(*rows, strict=True))
 
 
@@ -163,9 +164,10 @@ def _narrow(result: LabResult) -> Iterator[list[tuple[str, ...]]]:
     """The columns of a table a design: a figure a row."""
     shown, here = columns(result), measured_here(result)
     for index, design in enumerate(result.designs):
-        rows = [(design.design.title, "measured", "expected of one")]
+        rows = [(design.design.title, "measured", "" if design.expected is None else "expected of one")]
         for c in shown:
-            rows.append((c.heading, c.measured(design.median), _moment(c, design.expected)))
+            expected = "" if design.expected is None else _moment(c, design.expected)
+            rows.append((c.heading, c.measured(design.median), expected))
         rows += [(_printable(heading), cells[index], "") for heading, cells in here]
         yield list(zip(*rows, strict=True))
 

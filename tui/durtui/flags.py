@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from durcore.designs import DEFAULT_DESIGNS, DESIGNS, find_designs
 from durcore.errors import DurtuiError, Mistake, advised
+from durcore.interventions import KINDS
 from durcore.lab import DEFAULT_SEEDS
 from durcore.presets import PRESETS
 from durcore.scenario import PARAMETERS, SEED, Scenario
@@ -68,6 +69,17 @@ Designs = Annotated[
         metavar="NAME",
         completer=lambda _context: tuple(DESIGNS),
         help=f"a design to run, repeatable ({', '.join(DESIGNS)}) [default: all three]",
+        group="Run",
+        negative=(),
+        show_default=False,
+    ),
+]
+Interventions = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--intervention",
+        metavar="DESIGN:KIND:FIRST:COUNT",
+        help=f"what is done to a lane from its FIRST attempt on, repeatable (KIND: {', '.join(KINDS)})",
         group="Run",
         negative=(),
         show_default=False,

@@ -80,7 +80,7 @@ def rows_shown(
 def panel(
     view: LaneView,
     rows: Sequence[Row],
-    expected: Expectation,
+    expected: Expectation | None,
     width: int,
     height: int,
     odd: Collection[str] = (),
@@ -92,7 +92,8 @@ def panel(
 
     Room goes first to the expectations, all or none; then to the wall, up to the `wall_rows` that it has a use for;
     then to big digits for as many leading rows as it does for, from the first on. A presenter has them `big_first`,
-    before the wall. `odd` names the figures that are too far from their expectation.
+    before the wall. `odd` names the figures that are too far from their expectation; `expected` is None where theory
+    does not apply.
     """
     if view.phase is Phase.FAILED:
         lines: list[Line] = [((line, "error"),) for line in textwrap.wrap(f"failed: {view.error}", max(width, 1))]
@@ -101,7 +102,7 @@ def panel(
     leads = sum(row.lead for row in rows)
     store = _store_lines(view, width)
     spare = height - 1 - len(store) - len(rows)
-    expecting = spare >= leads
+    expecting = expected is not None and spare >= leads
     spare -= leads if expecting else 0
     grown = BIG_ROWS - 1 if beside else BIG_ROWS  # how many lines more a row takes in big digits
     if expecting and beside:
@@ -112,7 +113,7 @@ def panel(
     spare -= walled
     groups = [[_progress_line(view, width)]]
     for row in rows:
-        hint = _expected(row, expected, width, odd) if expecting and row.lead else None
+        hint = _expected(row, expected, width, odd) if expected and expecting and row.lead else None
         if not row.lead:
             groups[-1].append(_minor(row, view.figures, expected, width, odd))
         elif spare >= grown:
@@ -179,13 +180,13 @@ def _small(row: Row, figures: Figures, width: int) -> Line:
     return ((f"{label[:room]:<{room}} ", "label"), (text, _role(row, figures)))
 
 
-def _minor(row: Row, figures: Figures, expected: Expectation, width: int, odd: Collection[str]) -> Line:
+def _minor(row: Row, figures: Figures, expected: Expectation | None, width: int, odd: Collection[str]) -> Line:
     """A row that does not lead: its expectation stands before the figure, where both and the label have room."""
     mark = f" {ODD}" if row.figure in odd else ""
     text, _ = _texts(row, figures)
     label = row.short if row.short and width < BESIDE else row.label
     room = width - len(label) - len(text) - len(mark) - 4
-    hint = expectation(getattr(expected, row.figure), money=row.money, width=room)
+    hint = "" if expected is None else expectation(getattr(expected, row.figure), money=row.money, width=room)
     if not hint.startswith("exp"):
         return _small(row, figures, width)
     role: Role = "bad" if mark else "label"

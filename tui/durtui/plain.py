@@ -28,7 +28,7 @@ def as_plain(result: LabResult) -> str:
     """A sentence a line: what was run, then for each design each figure with what theory expects of one replication."""
     was = "was" if result.scenario.jobs == 1 else "were"
     lines = [f"{jobs_of_steps(result.scenario)} {was} run in each design.", summary(result)]
-    if len(result.seeds) > 1:
+    if len(result.seeds) > 1 and not result.interventions:
         lines.append("Each expectation is of one replication.")
     shown = columns(result)
     for design in result.designs:
@@ -46,6 +46,8 @@ def spoken(title: str) -> str:
 def _figure(column: Column, design: DesignResult) -> str:
     one, many = SENTENCES[column.figure]
     sentence = one if getattr(design.median, column.figure) == 1 else many
+    if design.expected is None:  # theory does not apply to a run with interventions
+        return sentence.format(column.measured(design.median))
     deviation = column.deviation(design.expected).replace("±", ", plus or minus").replace(" ,", ",")
     return f"{sentence.format(column.measured(design.median))}; expected: {column.mean(design.expected)}{deviation}"
 

@@ -110,10 +110,14 @@ def write_times(latency: Latency | None, width: int) -> str:
 
 
 def lane_status(view: LaneView, width: int) -> str:
-    """A lane's phase, and where there is room the size of its store's write-ahead log.
+    """A lane's phase behind what matters most: its alert, interventions, or the size of its write-ahead log.
 
-    The log is marked where it is larger than it should grow.
+    The log is marked where it is larger than it should grow, and left out where there is no room for it.
     """
+    if view.alert_at is not None:
+        return f"{ODD} resume alert · {view.phase.value}"
+    if view.interventions:
+        return f"intervened · {view.phase.value}"
     mark = f" {ODD}" if view.wal_bytes > WAL_BYTES else ""
     full = f"log {view.wal_bytes / 2**20:.1f} MiB{mark} · {view.phase.value}"
     return full if view.wal_bytes and len(full) <= width else f"{view.phase.value}{mark}"
@@ -127,7 +131,8 @@ def speed(calls_per_s: float | None) -> str:
 def headline(views: Sequence[LaneView], seed: int, calls_per_s: float | None) -> str:
     """What is going on, in one line."""
     state = status(views) if views else "nothing runs"
-    return f"seed {seed} · {state} · {speed(calls_per_s)}"
+    made = " · theory does not apply" if any(view.interventions for view in views) else ""
+    return f"seed {seed} · {state} · {speed(calls_per_s)}{made}"
 
 
 def status(views: Sequence[LaneView]) -> str:

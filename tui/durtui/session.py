@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Sequence
 
+from durcore.alert import ResumeAlert
 from durcore.designs import Design
 from durcore.errors import LaneFailed
 from durcore.figures import figures_of
+from durcore.interventions import Kind, applied
 from durcore.lab import LabResult, Replication, collect
-from durcore.lane import GoOn, Pause, SetSpeed, Step
+from durcore.lane import GoOn, Intervene, Pause, SetSpeed, Step
 from durcore.lanes import LaneProcess, end_all
 from durcore.live import LaneState
 from durcore.rundir import RunDirectory
@@ -56,6 +58,7 @@ class Session:
         self._resumed = resumed
         self._own = True
         self._lanes: list[LaneProcess] = []
+        self._alerts: dict[str, ResumeAlert] = {}
         self._views: dict[str, LaneView] = {}  # of lanes that have ended: nothing about them changes any more
         self._boards: dict[str, tuple[float, bytes]] = {}  # when it was read, and what it was
         self._retiring: list[threading.Thread] = []
@@ -73,6 +76,7 @@ class Session:
         self._resumed = None
         try:
             for design in self.designs:
+                self._alerts[design.name] = ResumeAlert.of(scenario, design.policy(scenario))
                 self._lanes.append(self._lane(self.directory, design))
         except LaneFailed:
             self._retire()
@@ -95,6 +99,7 @@ class Session:
             self.seed,
             calls_per_s=self.calls_per_s,
             paused=self.paused,
+            interventions=directory.interventions,
         )
 
     def pause(self, paused: bool) -> None:
@@ -109,6 +114,13 @@ class Session:
             self.pause(True)
         for lane in self._lanes:
             lane.send(Step())
+
+    def intervene(self, kind: Kind) -> int:
+        """Kill the worker, deploy, or have an outage in every lane from its next call on; return how many that met."""
+        at_work = [lane for lane in self._lanes if self._look(lane).phase not in (Phase.DONE, Phase.FAILED)]
+        for lane in at_work:
+            lane.send(Intervene(kind))
+        return len(at_work)
 
     def set_speed(self, calls_per_s: float | None) -> None:
         """Set the calls a second of each lane, None for unlimited."""
@@ -135,6 +147,7 @@ class Session:
                 checkpoint_write_us=view.latency,
                 elapsed_s=view.elapsed_s,
                 workers_killed=view.workers_killed or 0,
+                interventions=applied(view.interventions, int(view.figures.model_calls)),
             )
             for view in views
         }
@@ -163,21 +176,24 @@ class Session:
             return self._views[name]
         ended = not lane.running  # asked first: whatever it published before it ended is then seen
         progress = lane.progress()
-        phase, error = PHASES[progress.state], ""
+        phase, error, made = PHASES[progress.state], "", lane.interventions()
         tally, latency, elapsed_s = progress.tally, lane.latency(), progress.elapsed_s
         if phase is Phase.RUNNING and self.paused:
             phase = Phase.PAUSED
         if ended:
             try:
                 result = lane.result()
-                phase, tally, latency, elapsed_s = (
+                phase, tally, latency, elapsed_s, made = (
                     Phase.DONE,
                     result.tally,
                     result.checkpoint_write_us,
                     result.elapsed_s,
+                    result.interventions,
                 )
             except LaneFailed as failure:
                 phase, error = Phase.FAILED, str(failure)
+        alert = self._alerts[name]
+        alert.look(tally.model_calls, tally.redeliveries)
         view = LaneView(
             design=lane.design,
             phase=phase,
@@ -191,6 +207,8 @@ class Session:
             wal_bytes=lane.wal_bytes(),
             steps=lane.scenario.steps,
             board=self._board(lane),
+            interventions=made,
+            alert_at=alert.struck_at,
         )
         if ended:
             self._views[name] = view

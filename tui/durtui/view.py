@@ -7,6 +7,7 @@ from enum import Enum
 
 from durcore.designs import Design
 from durcore.figures import Figures
+from durcore.interventions import Intervention
 from durcore.latency import Latency
 
 
@@ -27,7 +28,9 @@ class Phase(Enum):
 class LaneView:
     """One look at one lane: all that a screen needs to draw it. `error` says why it failed, or is empty.
 
-    `workers_killed` is None where crashes unwind; `wal_bytes` is the size of the store's write-ahead log.
+    `workers_killed` is None where crashes unwind; `wal_bytes` is the size of the store's write-ahead log;
+    `interventions` were made in it so far; `alert_at` is how many calls there were when its resume alert last struck,
+    None where it has not.
     """
 
     design: Design
@@ -42,6 +45,8 @@ class LaneView:
     wal_bytes: int = 0
     steps: int = 1  # of a job
     board: bytes = b""  # a byte a job, as worker.py tells
+    interventions: tuple[Intervention, ...] = ()
+    alert_at: int | None = None
 
     @property
     def share(self) -> float:

@@ -16,6 +16,7 @@ from textual.widgets import Footer, Static
 from textual.worker import Worker, WorkerState
 
 from durcore.errors import DurtuiError
+from durcore.interventions import COUNTS, Kind
 from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
 from durcore.theory import Expectation, expect, judge
@@ -36,6 +37,11 @@ ODD_BELOW = 1e-4  # a figure that fewer than one run in ten thousand would show 
 LOOKS_A_CURVE = 4  # the curves move at 4 Hz
 WASTE = Chart(title="wasted cost against calls made", money=True, moment=lambda e: (e.wasted_cost_usd.mean, 0.0))
 DARK, LIGHT = "textual-dark", "projector-light"
+DONE_BY_KEY: dict[Kind, str] = {  # in every lane that is at work
+    "kill": "the next attempt of every lane crashes",
+    "deploy": f"the next {COUNTS['deploy']} deliveries of every lane are cut at their first attempt",
+    "outage": f"the next {COUNTS['outage']} attempts of every lane fail",
+}
 REST_S = 0.3  # a scenario is run when its sliders have rested for this long
 
 
@@ -58,6 +64,9 @@ class LiveScreen(SteadyScreen):
         Binding("v", "curves", "Curves"),
         Binding("l", "light", "Light or dark", show=False),
         Binding("c", "go_on", "Go on"),  # shown where a lane has failed
+        Binding("k", "intervene('kill')", "Kill the worker", show=False),
+        Binding("D", "intervene('deploy')", "Deploy", show=False),
+        Binding("o", "intervene('outage')", "Outage", show=False),
         Binding("x", "crash_mode", "Real SIGKILL", show=False),
         Binding("up", "app.focus_previous", show=False),
         Binding("down", "app.focus_next", show=False),
@@ -118,7 +127,12 @@ class LiveScreen(SteadyScreen):
             odd = frozenset(self._out_of_ordinary.get(name, ()))
             self._judge(view)
             look = Look(
-                view=view, rows=rows, expected=expected[name], odd=odd, wall_width=wall_width, presenting=presenting
+                view=view,
+                rows=rows,
+                expected=None if view.interventions else expected[name],
+                odd=odd,
+                wall_width=wall_width,
+                presenting=presenting,
             )
             self.query_one(f"#lane-{name}", LanePanel).show(look)
         compact = self.query_one("#compact", Static)
@@ -148,7 +162,7 @@ class LiveScreen(SteadyScreen):
     def _judge(self, view: LaneView) -> None:
         """Hold a finished lane's figures against what one run in ten thousand would show; once, and in a thread."""
         name = view.design.name
-        if view.phase is not Phase.DONE or name in self._out_of_ordinary:
+        if view.phase is not Phase.DONE or view.interventions or name in self._out_of_ordinary:
             return
         self._out_of_ordinary[name] = {}
         scenario, run = self.session.scenario, self.session.directory
@@ -234,6 +248,12 @@ class LiveScreen(SteadyScreen):
     def action_crash_mode(self) -> None:
         """Crashes that unwind, or workers that are killed."""
         self.query_one(Rail).toggle_crash_mode()
+
+    def action_intervene(self, kind: Kind) -> None:
+        """Do something to every lane, from its next call on, and say what."""
+        met = self.session.intervene(kind)
+        told = DONE_BY_KEY[kind] if met else "every lane has ended: there is nothing to do it to"
+        self.notify(told, title=kind.capitalize(), timeout=4, markup=False)
 
     def action_speed(self, steps: int) -> None:
         """Faster or slower, by a step of the slider."""

@@ -37,11 +37,14 @@ from durtui.wall import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """All that a panel draws: a look at its lane, the rows of all panels, and what theory expects of the design."""
+    """All that a panel draws: a look at its lane, the rows of all panels, and what theory expects of the design.
+
+    It expects nothing, None, where somebody has intervened.
+    """
 
     view: LaneView
     rows: tuple[Row, ...]
-    expected: Expectation
+    expected: Expectation | None
     odd: frozenset[str] = frozenset()
     wall_width: int = 0  # of the narrowest panel: the same cell is the same job in every lane
     presenting: bool = False
