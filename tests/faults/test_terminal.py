@@ -7,6 +7,7 @@ import pty
 import random
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -239,6 +240,28 @@ def test_the_app_opens_on_a_run_whose_every_process_was_killed_and_goes_on_with_
     assert window.ends_within(4) == 0
     assert processes() == {}
     assert runs() == [kept]  # it was there before this app, and has work left
+
+
+def test_the_shell_has_its_terminal_back_on_ctrl_z_and_the_app_is_drawn_whole_when_it_returns(
+    terminal: Open, lanes: Lanes
+) -> None:
+    shell = shutil.which("bash")
+    if shell is None:
+        pytest.skip("needs a shell with job control, bash")
+    window = terminal("--norc", "-i", command=(shell,))
+    window.press(f"{DURTUI} --jobs 50000\r")
+    window.until(lambda: "running" in window.rows[0])
+    window.press("\x1a")
+    window.until(lambda: "Stopped" in window.screen)
+    assert not window.mode(ALTERNATE_SCREEN)
+    assert len(lanes()) == 3  # they go on
+    window.press("fg\r")
+    window.until(lambda: window.rows[0].startswith(" durtui") and window.mode(ALTERNATE_SCREEN))
+    window.until(lambda: "Price a call" in window.screen and window.screen.count("╭─") == 4)
+    window.press("q")
+    window.until(lambda: not window.mode(ALTERNATE_SCREEN) and not lanes())
+    window.press("exit\r")
+    assert window.ends_within(5) == 0
 
 
 def test_quitting_while_paused_or_done_leaves_nothing_behind(app: Open, processes: Processes, runs: Runs) -> None:

@@ -32,6 +32,7 @@ from durtui.themes import THEMES, Themes
 from durtui.widgets.rail import DEFAULT_CALLS_PER_S, Rail
 from durtui.widgets.steady import Palette
 
+REDRAW_S = 0.1  # after the driver has its terminal back
 WATCH_FOR_S = 20  # how long a preset's sentence stands: the mission's lab takes about as long
 
 
@@ -42,6 +43,7 @@ class DurtuiApp(App[None]):
     CSS_PATH = Path(__file__).with_name("durtui.tcss")  # whole, for subclasses in other folders
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", show=False),
+        Binding("ctrl+z", "suspend_process", show=False),
         Binding("question_mark", "explain", "Help", show=False),
         Binding("ctrl+c", "quit", "Quit", show=False, priority=True),  # Textual's own only shows a toast
     ]
@@ -98,6 +100,15 @@ class DurtuiApp(App[None]):
     def _end(self, code: int) -> None:
         insist(self.leave, code)
         self.exit(return_code=code)
+
+    def action_suspend_process(self) -> None:
+        """Give the shell its terminal, and draw everything anew when it gives it back. The lanes go on meanwhile."""
+        super().action_suspend_process()
+        self.set_timer(REDRAW_S, self._redraw)
+
+    def _redraw(self) -> None:
+        for widget in self.screen.walk_children(with_self=True):
+            widget.refresh()
 
     def action_explain(self) -> None:
         """Say what everything on the screen means."""
