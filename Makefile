@@ -48,3 +48,4 @@ screenshots: $(VENV)/.dev ## take the pictures of the app's states anew
 bench: $(VENV)/.dev ## measure what docs/performance.md states
 	$(BIN)/python tests/bench/lab.py
 	$(BIN)/python tests/bench/keys.py
+	$(BIN)/python tests/bench/app.py

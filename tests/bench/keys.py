@@ -29,7 +29,7 @@ from durtui.app import DurtuiApp
 from durtui.session import Session
 
 COLUMNS, ROWS = 120, 36
-KEY = b"x"
+KEY = b"z"  # bound to nothing else
 
 
 class Probe(DurtuiApp):

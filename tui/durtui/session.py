@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from durcore.alert import ResumeAlert
 from durcore.designs import Design
 from durcore.errors import LaneFailed
-from durcore.figures import figures_of
+from durcore.figures import Tally, figures_of
 from durcore.interventions import Kind, applied
 from durcore.lab import LabResult, Replication, collect
 from durcore.lane import GoOn, Intervene, Pause, SetSpeed, Step
 from durcore.lanes import LaneProcess, end_all
+from durcore.latency import Latency
 from durcore.live import LaneState
 from durcore.rundir import RunDirectory
 from durcore.scenario import Scenario
@@ -60,6 +61,7 @@ class Session:
         self._lanes: list[LaneProcess] = []
         self._alerts: dict[str, ResumeAlert] = {}
         self._views: dict[str, LaneView] = {}  # of lanes that have ended: nothing about them changes any more
+        self._latencies: dict[str, tuple[int, Latency | None]] = {}  # of how many writes
         self._boards: dict[str, tuple[float, bytes]] = {}  # when it was read, and what it was
         self._retiring: list[threading.Thread] = []
 
@@ -177,7 +179,7 @@ class Session:
         ended = not lane.running  # asked first: whatever it published before it ended is then seen
         progress = lane.progress()
         phase, error, made = PHASES[progress.state], "", lane.interventions()
-        tally, latency, elapsed_s = progress.tally, lane.latency(), progress.elapsed_s
+        tally, latency, elapsed_s = progress.tally, self._latency(lane, progress.tally), progress.elapsed_s
         if phase is Phase.RUNNING and self.paused:
             phase = Phase.PAUSED
         if ended:
@@ -214,6 +216,14 @@ class Session:
             self._views[name] = view
         return view
 
+    def _latency(self, lane: LaneProcess, tally: Tally) -> Latency | None:
+        """How long a lane's writes took: read and added up only when there were more of them."""
+        writes, latency = self._latencies.get(lane.design.name, (-1, None))
+        if tally.checkpoint_writes != writes:
+            latency = lane.latency()
+            self._latencies[lane.design.name] = (tally.checkpoint_writes, latency)
+        return latency
+
     def _board(self, lane: LaneProcess) -> bytes:
         """The board of a lane, read as often as the eye asks for; a large one less often than that."""
         now, name = time.monotonic(), lane.design.name
@@ -229,6 +239,7 @@ class Session:
         directory, self.directory = self.directory, None
         self._views.clear()
         self._boards.clear()
+        self._latencies.clear()
         self._retiring = [thread for thread in self._retiring if thread.is_alive()]
         for lane in lanes:
             lane.close_input()

@@ -110,7 +110,9 @@ class LanePanel(Widget):
         self.post_message(self.Pointed(None))
 
     def show(self, look: Look) -> None:
-        """Draw a look."""
+        """Draw a look. One that is as the last was costs nothing: a paused lane is looked at as often as another."""
+        if look == self._seen:
+            return
         # Textual repaints the whole box for a title that is assigned, also for the one that it had.
         if (status := lane_status(look.view, self.size.width - 4)) != self.border_subtitle:
             self.border_subtitle = status
